@@ -69,7 +69,8 @@ def write_from_kafka(
             if name not in found:
                 raise StackError(
                     f"topic {name} does not exist at {pipeline.kafka.bootstrap_servers}",
-                    hint="is this the pipeline's file, and its Kafka? `shardmerge check` compares",
+                    hint="`shardmerge check --pipeline FILE` compares the topics with the pipeline file",
+                    code="SM-4102",
                 )
 
         def partitions() -> Iterator[tuple[Extent, Iterator[StoredRecord]]]:

@@ -116,19 +116,25 @@ def command_of(
     of_shard = wanted not in _OF_TARGET
     if of_shard != bool(shard):
         word = "needs" if of_shard else "takes no"
-        raise ConfigError(f"{kind} {word} --shard", hint="see shardmerge command --help")
+        raise ConfigError(
+            f"{kind} {word} --shard", hint="see shardmerge command --help", code="SM-5601"
+        )
     if bool(argument) > (wanted in _WITH_ARGUMENT):
-        raise ConfigError(f"{kind} takes no argument", hint="see shardmerge command --help")
+        raise ConfigError(
+            f"{kind} takes no argument", hint="see shardmerge command --help", code="SM-5601"
+        )
     named = _shard(shard) if shard else None
     if target:
         if target.count(".") != 1:
-            raise ConfigError(f"--target must be database.table, not {target!r}")
+            raise ConfigError(f"--target must be database.table, not {target!r}", code="SM-5601")
         database, table = target.split(".")
         found = TargetTable(database, table)
     elif named is not None and len(routed := route(pipeline.routes, named)) == 1:
         found = routed[0]
     else:
-        raise ConfigError(f"{kind} needs --target", hint="no single route leads to it")
+        raise ConfigError(
+            f"{kind} needs --target", hint="no single route leads to it", code="SM-5601"
+        )
     return OperatorCommand(
         id=ChangeId(topics.commands(pipeline).name, 0),
         target=found,
@@ -169,6 +175,7 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
         raise StackError(
             f"Kafka at {pipeline.kafka.bootstrap_servers}: {error.args[0]}",
             hint="see whether the pipeline runs, and whether the pipeline file names its broker",
+            code="SM-4101",
         ) from error
     finally:
         consumer.close()
@@ -181,6 +188,8 @@ def tell(answer: Decision) -> None:
         click.echo(f"  {statement.kind}: {statement.sql}")
     for warning in answer.warnings:
         click.echo(f"  warning: {warning}")
+    if answer.code:
+        click.echo(f"  {answer.code}: see `shardmerge explain-code {answer.code}`")
     if answer.hint:
         click.echo(f"  {answer.hint}")
 
@@ -203,5 +212,5 @@ def _shard(text: str) -> ShardId:
     source, slash, rest = text.partition("/")
     database, dot, table = rest.partition(".")
     if not (source and slash and database and dot and table):
-        raise ConfigError(f"--shard must be source/database.table, not {text!r}")
+        raise ConfigError(f"--shard must be source/database.table, not {text!r}", code="SM-5601")
     return ShardId(source, database, table)

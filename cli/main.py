@@ -27,6 +27,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 
 from .command import command
 from .ddl import ddl
+from .explain_code import explain_code
 from .export import export
 from .replay import replay
 from .servers import server_findings
@@ -56,6 +57,7 @@ def main() -> None:
 
 main.add_command(command)
 main.add_command(ddl)
+main.add_command(explain_code)
 main.add_command(export)
 main.add_command(replay)
 main.add_command(upkeep)
@@ -193,7 +195,7 @@ def _topic_findings(pipeline: Pipeline) -> list[Finding]:
     try:
         found = describe_topics(pipeline.kafka.bootstrap_servers, timeout_s=10)
     except ShardMergeError as error:
-        return [Finding("topics", str(error))]
+        return [Finding("topics", f"{error.message} ({error.hint})", code=error.code)]
     return topic_findings(pipeline, found)
 
 
@@ -245,7 +247,7 @@ def _say(text: str) -> None:
 
 
 def _fail(error: ShardMergeError, directory: Path) -> None:
-    click.echo(f"{error.message}", err=True)
+    click.echo(f"{error.code}: {error.message}", err=True)
     if error.hint:
         click.echo(f"  {error.hint}", err=True)
     click.echo(f"  logs: {directory}", err=True)

@@ -180,6 +180,7 @@ def _check_whole(bundle: Bundle, names: Sequence[str]) -> None:
                 f"{part.topic}/{part.partition} begins at offset {part.begin}: the records before "
                 "it were deleted, and a fold needs them all",
                 hint="replay a bundle that was exported before; the topic's retention must be -1",
+                code="SM-2118",
             )
 
 

@@ -59,7 +59,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 ranges |= _key_ranges(cursor, source, captured, routes)
                 definitions += _definitions(cursor, source, captured, routes)
         except pymysql.MySQLError as error:
-            found.append(Finding(f"source {source.name}", _text(error)))
+            found.append(Finding(f"source {source.name}", _text(error), code="SM-6101"))
     found += shard_findings(
         pipeline.sources,
         tables,
@@ -76,7 +76,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
             for target in _targets(pipeline, tables):
                 found += table_findings(_facts(cursor, target))
     except pymysql.MySQLError as error:
-        found.append(Finding("target", _text(error)))
+        found.append(Finding("target", _text(error), code="SM-6101"))
     return found
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from shardmerge.connectors.kafka.observer import Facts, Observer
+from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
@@ -55,24 +57,29 @@ def lines(facts: Facts, at: datetime) -> Iterator[str]:
             yield f"  the sink reported last at {_moment(progress.ts_ms)}"
         if failure := progress.failure if progress else None:
             tries = f"{failure.times:,} tries failed since {_moment(failure.since_ms)}"
-            yield f"  rows of {failure.where}: {tries}: {failure.message}"
+            yield f"  rows of {failure.where}: {tries}: {coded(failure.code, failure.message)}"
             if failure.hint:
                 yield f"    {failure.hint}"
         held = facts.held(target)
         shards = {s.shard: s for s in progress.shards} if progress else {}
         for shard in facts.live(target):
             if shard in held:
-                yield f"  {shard}: held at {held[shard].position}: {held[shard].reason}"
+                yield f"  {shard}: held at {held[shard].position}: {_why(held[shard])}"
                 yield f"    {held[shard].hint}"
             elif (found := shards.get(shard)) is not None and found.waiting:
-                yield f"  {shard}: waits, {found.parked:,} rows at most: {found.waiting}"
+                why = coded(found.code, found.waiting)
+                yield f"  {shard}: waits, {found.parked:,} rows at most: {why}"
             else:
                 yield f"  {shard}: flows"
             if shard in shards and (overwritten := shards[shard].overwritten):
                 yield f"    {overwritten:,} of its rows, or more, were written over rows with the"
                 yield "    same primary key: see docs/how-to/origin-columns.md"
         for statement in progress.open if progress else ():
-            yield f"  {statement.state}: {statement.sql} {statement.detail}"
+            yield f"  {statement.state}: {statement.sql} {coded(statement.code, statement.detail)}"
+
+
+def _why(decision: Decision) -> str:
+    return coded(decision.code, decision.reason)
 
 
 def _moment(ms: int) -> str:

@@ -57,7 +57,8 @@ def _maintain(path: Path, work: Callable[[Maintenance], Sequence[Upkeep]]) -> No
         pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
         if pipeline.target.kind != "iceberg":
             raise ConfigError(
-                f"the target's kind is {pipeline.target.kind}, which needs no such upkeep"
+                f"the target's kind is {pipeline.target.kind}, which needs no such upkeep",
+                code="SM-5601",
             )
         settings = settings_from(["--pipeline", str(path)], os.environ)
         maintenance = Maintenance(settings, pipeline)

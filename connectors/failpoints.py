@@ -42,6 +42,7 @@ def failpoint(text: str, places: Sequence[str]) -> Passed:
         raise ConfigError(
             f"no failpoint: {text!r}",
             hint=f"write PLACE:PASSING, such as {places[0]}:3; places: {', '.join(places)}",
+            code="SM-5502",
         )
     name, left = form[1], int(form[2])
     what = signal.SIGSTOP if form[3] else signal.SIGKILL

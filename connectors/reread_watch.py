@@ -164,9 +164,12 @@ class RereadWatch:
                 self._producer.produce(self._signals, request.value, request.source.encode())
             left = self._producer.flush(_SEND_TIMEOUT_S)
         except (KafkaException, BufferError) as error:
-            raise StackError(f"{self._signals} cannot be written: {error}") from error
+            raise StackError(
+                f"{self._signals} cannot be written: {error}", code="SM-4107"
+            ) from error
         if left:
             raise StackError(
                 f"{self._signals} cannot be written within {_SEND_TIMEOUT_S:.0f} s",
                 hint="see whether the brokers run",
+                code="SM-4107",
             )

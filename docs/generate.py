@@ -3,7 +3,7 @@
 A page has a part between ``<!-- generated: NAME -->`` and ``<!-- end -->``; what stands around it
 is written by hand. The part comes from the code: keys, types, defaults and docstrings of the
 pipeline file's records, the command line's own help, the topics, the Avro contracts, the error
-classes, the log events. ``tests/unit/docs`` fails when a committed page is not what this writes.
+classes, the codes, the log events. ``tests/unit/docs`` fails when a committed page is not what this writes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from docs.log_events import event_rows
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.main import main
 from shardmerge.connectors.debezium.value_limits import LIMITS
+from shardmerge.schemas.codes.registry import families
 from shardmerge.schemas.model import errors
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import TARGETS, parse_pipeline
@@ -302,6 +303,19 @@ def error_table() -> str:
     return table("class | a kind of | meaning", rows)
 
 
+def code_sections() -> str:
+    """Every code by family; each has an anchor of its own name."""
+    parts = []
+    for family in families():
+        parts.append(f"## {family.digits.ljust(4, 'x')}: {family.title}\n\n{family.about}")
+        for each in family.codes:
+            parts.append(
+                f'<a id="{each.code}"></a>\n\n### {each.code}: {each.title}\n\n'
+                f"**Seen:** {each.seen}\n\n**Cause:** {each.cause}\n\n**Remedy:** {each.remedy}"
+            )
+    return "\n\n".join(parts)
+
+
 def events() -> str:
     """The log events of the processes."""
     rows = [(f"`{e.name}`", e.level, f"`{e.room}`", ", ".join(e.facts)) for e in event_rows()]
@@ -325,6 +339,7 @@ def generated() -> dict[str, str]:
         "topic-sizes": topic_sizes(),
         "records": record_sections(),
         "errors": error_table(),
+        "codes": code_sections(),
         "events": events(),
         "value-limits": "\n".join(f"* {limit.sentence}." for limit in LIMITS),
     }

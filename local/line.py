@@ -145,7 +145,9 @@ class Line:
             StackError: There is none in this directory.
         """
         if not self.is_running():
-            raise StackError(f"no line runs in {self.directory}", hint="start it with `make up`")
+            raise StackError(
+                f"no line runs in {self.directory}", hint="start it with `make up`", code="SM-4601"
+            )
         self.pipeline = parse_pipeline(self.pipeline_path.read_text(encoding="utf-8"), {})
         self._observe()
 
@@ -262,7 +264,9 @@ class Line:
 
         found = self.poll(faults, READY_SECONDS, pause=0.3)
         if found:
-            raise StackError("; ".join(found), hint=f"logs are under {self.directory}")
+            raise StackError(
+                "; ".join(found), hint=f"logs are under {self.directory}", code="SM-4608"
+            )
 
     def _streams(self, source: str) -> bool:
         with self.connect(source) as connection:

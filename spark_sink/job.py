@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         run(settings, pipeline, stopped)
     except ShardMergeError as error:
-        facts = {"error": error.message, "hint": error.hint}
+        facts = {"error": error.message, "hint": error.hint, "code": error.code}
         log.error("sink cannot go on", extra=facts)  # noqa: TRY400 - expected: the facts say it all
         return 1
     return 0
@@ -175,7 +175,9 @@ def _text(settings: SinkSettings) -> str:
     try:
         return settings.pipeline_file.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"pipeline file {settings.pipeline_file}: {error.strerror}") from None
+        raise ConfigError(
+            f"pipeline file {settings.pipeline_file}: {error.strerror}", code="SM-5001"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -54,7 +54,9 @@ def described(state: TargetState, command: OperatorCommand) -> SchemaChange | Re
     if isinstance(known, Refusal):
         return known
     if command.schema is None:
-        return Refusal(command.error, "write the table as SHOW CREATE TABLE shows it")
+        return Refusal(
+            command.error, "write the table as SHOW CREATE TABLE shows it", code=command.code
+        )
     real = known.real
     return SchemaChange(
         id=command.id,
@@ -133,7 +135,11 @@ def _pause(state: TargetState, command: OperatorCommand) -> Step:
     pauses = command.kind is CommandKind.PAUSE
     if known.paused == pauses:
         word = "paused already" if pauses else "not paused"
-        return refuse(state, command, Refusal(f"{known.shard} is {word}", "nothing is to be done"))
+        return refuse(
+            state,
+            command,
+            Refusal(f"{known.shard} is {word}", "nothing is to be done", code="SM-1306"),
+        )
     state = state.with_shard(replace(known, paused=pauses))
     settled = Settled(state, unmoved(state, known_names(state)), {})
     shards = (known.shard,)
@@ -147,13 +153,17 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
     if isinstance(known, Refusal):
         return refuse(state, command, known)
     if known.real is None:
-        why = Refusal(f"the schema of {known.shard} is not known", "tell it with set-schema")
+        why = Refusal(
+            f"the schema of {known.shard} is not known", "tell it with set-schema", code="SM-1305"
+        )
         return refuse(state, command, why)
     schema, kind = known.table, FixupKind.SNAPSHOT
     if is_read_as_whole(known.shard, schema):
         kind = FixupKind.WHOLE
     elif reason := why_not_read_again(known.shard, schema):
-        return refuse(state, command, Refusal(reason, "write the rows again on the shard"))
+        return refuse(
+            state, command, Refusal(reason, "write the rows again on the shard", code="SM-1307")
+        )
     columns = tuple(item.column.name for item in of_shard(known.real.columns))
     fixup = Fixup(known.shard, kind, columns, "an operator asked for it")
     settled = Settled(state, unmoved(state, known_names(state)), {})
@@ -167,13 +177,18 @@ def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> St
     if isinstance(known, Refusal):
         return refuse(state, command, known)
     if command.argument not in ("", "delete"):
-        why = Refusal(f"{command.argument!r} is not known", 'nothing, or "delete" for its rows too')
+        why = Refusal(
+            f"{command.argument!r} is not known",
+            'nothing, or "delete" for its rows too',
+            code="SM-1308",
+        )
         return refuse(state, command, why)
     deletes = bool(command.argument)
     if deletes and not (state.policies.origin.tells_shards_apart and state.schema is not None):
         why = Refusal(
             f"the rows of {known.shard} cannot be told from others",
             "without origin columns in the target they stay; delete them by hand",
+            code="SM-1309",
         )
         return refuse(state, command, why)
     remaining = state.without_shard(known.shard)
@@ -204,7 +219,7 @@ def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -
     enables = command.kind is CommandKind.ENABLE
     if state.propagates == enables:
         word = "enabled" if enables else "disabled"
-        return Refusal(f"propagation is {word} already", "nothing is to be done")
+        return Refusal(f"propagation is {word} already", "nothing is to be done", code="SM-1306")
     state = replace(state, propagates=enables)
     names = known_names(state)
     if not enables:
@@ -220,6 +235,7 @@ def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) ->
         return Refusal(
             f"mode {command.argument!r} is not known",
             f'known: {", ".join(Mode)}, or "" for what the routes say',
+            code="SM-1308",
         )
     is_set = bool(command.argument)
     mode = Mode(command.argument) if is_set else state.policies.mode
@@ -238,6 +254,7 @@ def _set_policy(
         return Refusal(
             f"policy {command.argument!r} is not known",
             f"known: {', '.join(texts)}; without a value it is what the routes say",
+            code="SM-1308",
         )
     set_policies = {n: v for n, v in state.set_policies.items() if n != name}
     if value:
@@ -249,8 +266,14 @@ def _set_policy(
 
 def _live(state: TargetState, command: OperatorCommand) -> ShardState | Refusal:
     if command.shard is None:
-        return Refusal(f"{command.kind.value} needs a shard", "name it as source/database.table")
+        return Refusal(
+            f"{command.kind.value} needs a shard",
+            "name it as source/database.table",
+            code="SM-1302",
+        )
     known = state.shards.get(command.shard)
     if known is None:
-        return Refusal(f"{command.shard} is no live shard of {state.target}", NOT_HELD)
+        return Refusal(
+            f"{command.shard} is no live shard of {state.target}", NOT_HELD, code="SM-1303"
+        )
     return known

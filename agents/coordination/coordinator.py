@@ -111,6 +111,7 @@ def no_target(command: OperatorCommand) -> Decision:
         outcome=Outcome.REFUSED,
         reason=f"there is no target {command.target}",
         hint="write it as the pipeline's routes do: database.table",
+        code="SM-1301",
         ddl=str(command),
         ts_ms=command.ts_ms,
     )
@@ -127,7 +128,7 @@ def _with_next_version(state: TargetState, change: ChangeId) -> TargetState | No
 def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     waits = state.policies.mode is Mode.PESSIMISTIC
     if change.error:
-        why = Refusal(change.error, change.hint)
+        why = Refusal(change.error, change.hint, code=change.code)
         queue = lock_queue.queue_of_unknown(state, change)
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:

@@ -93,7 +93,11 @@ def obeyed(
 def refuse(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
     """Answer a command that cannot be carried out; nothing changes but the version."""
     decision = replace(
-        _answer(state, command), outcome=Outcome.REFUSED, reason=why.reason, hint=why.hint
+        _answer(state, command),
+        outcome=Outcome.REFUSED,
+        reason=why.reason,
+        hint=why.hint,
+        code=why.code,
     )
     return Step(state, decision, _joined_record(state))
 
@@ -168,6 +172,7 @@ def hold(
         hint=why.hint,
         post=post,
         queue=queue,
+        code=why.code,
     )
     shard = state.after(change.shard, change.position, None, stands)
     if like is not None:
@@ -179,6 +184,7 @@ def hold(
         outcome=Outcome.HOLD,
         reason=why.reason,
         hint=why.hint,
+        code=why.code,
         conflict=why.reason if conflict and not change.error else "",
     )
     return Step(state, decision, _joined_record(state))

@@ -139,6 +139,7 @@ def _called_alike(
             return Refusal(
                 f"shards call one column {' and '.join(map(repr, sorted(called)))}",
                 "rename it on the other shards too, or back on this one",
+                code="SM-1208",
             )
         found[column_id] = min(called)
     return found
@@ -153,5 +154,6 @@ def _renamed(tracked: ShardSchema, names: Mapping[str, str]) -> Refusal | None:
                 f"this shard renames {known!r} to {item.column.name!r}, the target follows when "
                 "all shards have",
                 "rename it on the other shards too, or back on this one",
+                code="SM-1208",
             )
     return None

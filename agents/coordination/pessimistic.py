@@ -78,7 +78,9 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         return emit(moved, change, answer, tracked, warnings=assigned.warnings)
     if queue:
         # The hold's reason is written when it is known that the shard stays held.
-        held = hold(state, change, tracked, names, Refusal("", ""), queue=queue).state
+        held = hold(
+            state, change, tracked, names, Refusal("", "", code="SM-1213"), queue=queue
+        ).state
         done = _furthest(held, names, dialect, tracked, renewed)
         if isinstance(done, Refusal) or done is None or done.state.shards[change.shard].hold:
             refused = done if isinstance(done, Refusal) else None
@@ -132,7 +134,9 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
             _queued(other)[depth], post=tracked, version=state.version, position=change.position
         )
         queue = (*before, last)
-        held = hold(state, change, tracked, names, Refusal("", ""), queue=queue, like=other)
+        held = hold(
+            state, change, tracked, names, Refusal("", "", code="SM-1213"), queue=queue, like=other
+        )
         done = _furthest(held.state, names, dialect, tracked, renewals(state, change, tracked))
         if isinstance(done, Settled) and not done.state.shards[change.shard].hold:
             return _executed(known, change, assigned, done)
@@ -289,7 +293,9 @@ def _why(state: TargetState, shard: ShardId, refusal: Refusal | None) -> tuple[R
     held = state.shards[shard]
     head = held.head
     if head is None:
-        return Refusal("waits for the DDL lock", "make the same change on the other shards"), False
+        return Refusal(
+            "waits for the DDL lock", "make the same change on the other shards", code="SM-1213"
+        ), False
     total = state.effective.shards
     others = heads(state)
     if len(others) > 1:
@@ -300,6 +306,7 @@ def _why(state: TargetState, shard: ShardId, refusal: Refusal | None) -> tuple[R
                 f"{texts}",
                 "make the same change on every shard, or undo it where it differs: when all "
                 "shards have the same schema everything is executed",
+                code="SM-1214",
             ),
             True,
         )
@@ -311,6 +318,7 @@ def _why(state: TargetState, shard: ShardId, refusal: Refusal | None) -> tuple[R
             f"waits for the DDL lock of {state.target}: {_text(head)} is made on "
             f"{having_made(state, others[0])} of {total} shards{behind}",
             "make the same change on the other shards",
+            code="SM-1213",
         ),
         False,
     )

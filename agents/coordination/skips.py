@@ -40,19 +40,23 @@ from .identities import assign, known_names
 from .settling import settle
 from .target_moves import Refusal, Settled, comments_between, join_target, unmoved
 
-NOT_HELD = "`shardmerge status` and the status page tell which shards are held, and by what"
+NOT_HELD = (
+    "`shardmerge status --pipeline FILE` and the status page list the live shards, and why a shard "
+    "is held"
+)
 _OTHERWISE = "change the shard until it fits, or take it out with leave: its rows are passed over"
 
 
 def held_by_known(state: TargetState, known: ShardState) -> ShardState | Refusal:
     """The shard, if it is held by a change whose effect is known."""
     if known.hold is None:
-        return Refusal(f"{known.shard} is not held", NOT_HELD)
+        return Refusal(f"{known.shard} is not held", NOT_HELD, code="SM-1304")
     has = _first(known)
     if has is None:
         return Refusal(
             f"{known.shard} is held, and what its change did is not known",
             "tell its schema with set-schema, or take it out with leave: its rows are passed over",
+            code="SM-1305",
         )
     keyed = has.schema.primary_key is not None
     for column in state.policies.origin.of_shard if keyed else state.policies.origin.columns:
@@ -60,6 +64,7 @@ def held_by_known(state: TargetState, known: ShardState) -> ShardState | Refusal
             return Refusal(
                 f"{known.shard} has a column {column.name!r}, which is the target's origin column",
                 "rename or drop the column on the shard, or take the shard out with leave",
+                code="SM-1209",
             )
     return known
 
@@ -94,10 +99,10 @@ def replaced(
     try:
         statement = parse(command.argument, context)
         if not isinstance(statement, AlterTable):
-            return Refusal("the statement is no ALTER TABLE", hint)
+            return Refusal("the statement is no ALTER TABLE", hint, code="SM-1310")
         result = apply_alter(base.schema, statement, known.shard.table, context)
     except SourceError as error:
-        return Refusal(error.message, error.hint or hint)
+        return Refusal(error.message, error.hint or hint, code=error.code)
     change = SchemaChange(
         command.id, command.target, known.shard, known.position, base.schema,
         result.schema, tuple(result.lineage), tuple(result.actions), command.argument,
@@ -106,7 +111,7 @@ def replaced(
     assigned = assign(free, change)
     counts = as_rows_fit(assigned.tracked, has, (), state.type_rules)
     if isinstance(counts, str):
-        return Refusal(f"{known.shard}: {counts}", hint)
+        return Refusal(f"{known.shard}: {counts}", hint, code="SM-1311")
     shard = _counting(known, counts, has)
     state = replace(state, generations=assigned.generations, copies=assigned.copies)
     return _opened(state, [shard], lambda moved, told: settle(moved, assigned.names, dialect, told))
@@ -191,12 +196,16 @@ def _skipped(shard: ShardState, others: TargetState) -> ShardState | Refusal:
     """
     has = _first(shard)
     if has is None or shard.effective is None:
-        return Refusal(f"what {shard.shard} has is not known", "tell its schema with set-schema")
+        return Refusal(
+            f"what {shard.shard} has is not known",
+            "tell its schema with set-schema",
+            code="SM-1305",
+        )
     counts = as_rows_fit(
         _with_fitting(shard.effective, has, others), has, others.effective.ids, others.type_rules
     )
     if isinstance(counts, str):
-        return Refusal(f"{shard.shard}: {counts}", _OTHERWISE)
+        return Refusal(f"{shard.shard}: {counts}", _OTHERWISE, code="SM-1311")
     return _counting(shard, counts, has)
 
 
@@ -249,7 +258,7 @@ def _admitted(state: TargetState, known: ShardState, dialect: Dialect) -> ShardS
                 columns, found = {**columns, column_id: way}, better
                 break
     if isinstance(found, Refusal):
-        return Refusal(found.reason, f"{found.hint}; or take it out with leave")
+        return Refusal(found.reason, f"{found.hint}; or take it out with leave", code=found.code)
     return found
 
 
@@ -264,6 +273,7 @@ def _no_lock(known: ShardState) -> Refusal:
     return Refusal(
         f"{known.shard} does not wait for a DDL lock",
         "it is held by a conflict: skip or replace its change",
+        code="SM-1312",
     )
 
 

@@ -29,10 +29,11 @@ NO_COMMENTS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a change cannot be brought onto the target, and what ends the hold."""
+    """Why a change cannot be brought onto the target, what ends the hold, and its code."""
 
     reason: str
     hint: str
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def join_target(
     if not isinstance(joined, Conflict):
         joined = widened(joined, state.copies, state.type_rules)
     if isinstance(joined, Conflict):
-        return Refusal(str(joined), joined.resolve)
+        return Refusal(str(joined), joined.resolve, code=joined.code)
     if why := _keyless(state, joined):
         return why
     for column in state.policies.origin.columns:
@@ -102,6 +103,7 @@ def join_target(
             return Refusal(
                 f"a shard has a column {column.name!r}, which is the target's origin column",
                 "rename or drop the column on the shard",
+                code="SM-1209",
             )
     key = {column_id for column_id, _ in joined.key}
     if (
@@ -111,7 +113,7 @@ def join_target(
     ):
         unknown = unknown_key(state, index, key, state.columns, state.columns, renewals=renewals)
         if unknown and not unknown.reloads(state):
-            return Refusal(unknown.reason, HINT)
+            return Refusal(unknown.reason, HINT, code="SM-1211")
         reloads = unknown.shards if unknown else ()
         return Joined(
             state.schema, state.columns, (), state.joined, names, state.told, reloads=reloads
@@ -127,10 +129,10 @@ def join_target(
         types=_types_between(state),
     )  # fmt: skip
     if isinstance(statements, CannotRender):
-        return Refusal(statements.reason, statements.hint)
+        return Refusal(statements.reason, statements.hint, code=statements.code)
     unknown = unknown_key(state, index, key, columns, to.columns, renewals=renewals)
     if unknown and not unknown.reloads(state):
-        return Refusal(unknown.reason, HINT)
+        return Refusal(unknown.reason, HINT, code="SM-1211")
     notes = to.untold_notes(state.told, statements)
     reloads = unknown.shards if unknown else ()
     return Joined(to.schema, to.columns, statements, joined, names, to.sentences, notes, reloads)
@@ -188,7 +190,7 @@ def _cannot_copy(state: TargetState, index: JoinIndex, names: Mapping[str, str])
     schemas = list(state.finals) if index is state.final else effective_schemas(state)
     there = [column.id for column in state.columns]
     why = contradiction(state.copies, index.ids.keys(), there, schemas, names)
-    return Refusal(*why) if why else None
+    return Refusal(*why, code="SM-1207") if why else None
 
 
 def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
@@ -201,6 +203,7 @@ def _keyless(state: TargetState, joined: JoinedTable) -> Refusal | None:
         "the table has no primary key, which its route asks for (keyless = 'refuse')",
         "add a primary key to the table, or take such tables in: `shardmerge command set-policy "
         f"keyless={Keyless.COUNT} --target {state.target}`",
+        code="SM-1210",
     )
 
 
@@ -282,9 +285,11 @@ def _clash(names: Mapping[str, str], state: TargetState) -> Refusal | None:
                     f"{name!r} is the old name of a column that not every shard has renamed, and "
                     "the name of another one, which cannot be copied",
                     "rename it on the other shards first, or undo the change of this one",
+                    code="SM-1207",
                 )
             return Refusal(
                 f"the target would have two columns {name!r}: {other} and {column_id}",
                 "rename or drop the column on the shard that added it last",
+                code="SM-1206",
             )
     return None

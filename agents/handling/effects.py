@@ -161,6 +161,7 @@ def from_bytes(data: bytes) -> JournalEntry:
         raise ContractError(
             f"the stored journal has format {plain.get('format')!r}, not {_FORMAT}",
             hint="it was written by another version of shardmerge: run that version or a newer one",
+            code="SM-2201",
         )
     return JournalEntry(
         offset=plain["offset"],

@@ -53,6 +53,7 @@ class TrackerHandler:
             raise ContractError(
                 f"{record.topic}@{record.offset} is of source {event.source!r}",
                 hint="each connector's topic.prefix must be its source's name in the pipeline file",
+                code="SM-2106",
             )
         last = last_statement(rows, event.source)
         result = tracker.track(self._tables.over(rows), event, self._rules, context, last)
@@ -74,6 +75,7 @@ class TrackerHandler:
             raise ContractError(
                 f"{record.topic}@{record.offset} is a {type(command).__name__}",
                 hint="write commands with `shardmerge command`",
+                code="SM-2105",
             )
         command = replace(command, id=ChangeId(record.topic, record.offset))
         puts: dict[bytes, bytes | None] = {}
@@ -116,6 +118,7 @@ class CoordinatorHandler:
             raise ContractError(
                 f"{record.topic}/{record.partition}@{record.offset} is a {type(change).__name__}",
                 hint="only the agents write to the schema-log",
+                code="SM-2105",
             )
         state = self._states.get(rows, change.target)
         step = decide(state, change, self._dialect)
@@ -184,6 +187,7 @@ def _undecidable(change: SchemaChange, defect: Exception) -> SchemaChange:
         error=f"defect of shardmerge: {type(defect).__name__}: {defect} ({where})",
         hint="report it with the statement; the shard goes on with its next change that can be "
         "decided, such as the one that undoes this one",
+        code="SM-9002",
     )
 
 

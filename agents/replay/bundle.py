@@ -147,13 +147,17 @@ class Bundle:
             self._archive = zipfile.ZipFile(file)
         except zipfile.BadZipFile as error:
             raise ContractError(
-                f"{name} is not a bundle, or its end is missing: {error}", hint=_EXPORT_AGAIN
+                f"{name} is not a bundle, or its end is missing: {error}",
+                hint=_EXPORT_AGAIN,
+                code="SM-2302",
             ) from None
         self.manifest = self._read_manifest()
         try:
             self.pipeline: Pipeline = parse_pipeline(self._text(_PIPELINE), {})
         except ConfigError as error:
-            raise ContractError(f"{name}: {_PIPELINE}: {error.message}", hint=error.hint) from error
+            raise ContractError(
+                f"{name}: {_PIPELINE}: {error.message}", hint=error.hint, code=error.code
+            ) from error
 
     def partitions(self, topic: str) -> tuple[Part, ...]:
         """The partitions of a topic.
@@ -168,10 +172,13 @@ class Bundle:
             raise ContractError(
                 f"{self.name} does not hold topic {topic}: it did not exist at the export",
                 hint="replay without what needs it",
+                code="SM-2304",
             )
         held = ", ".join(dict.fromkeys(part.topic for part in self.manifest.parts))
         raise ContractError(
-            f"{self.name} does not hold topic {topic}", hint=f"it holds {held or 'none'}"
+            f"{self.name} does not hold topic {topic}",
+            hint=f"it holds {held or 'none'}",
+            code="SM-2304",
         )
 
     def records(self, part: Part) -> Iterator[StoredRecord]:
@@ -188,12 +195,14 @@ class Bundle:
                 raise ContractError(
                     f"{self.name}: {part.file}, line {number} is not a record: {error!r}",
                     hint=_EXPORT_AGAIN,
+                    code="SM-2302",
                 ) from error
             if record.offset <= latest:
                 raise ContractError(
                     f"{self.name}: {part.file}, line {number}: offset {record.offset} comes after "
                     f"{latest}",
                     hint=_EXPORT_AGAIN,
+                    code="SM-2302",
                 )
             count, latest = count + 1, record.offset
             yield record
@@ -201,6 +210,7 @@ class Bundle:
             raise ContractError(
                 f"{self.name}: {part.file} has {count} records, the manifest says {part.records}",
                 hint=_EXPORT_AGAIN,
+                code="SM-2302",
             )
 
     def _read_manifest(self) -> Manifest:
@@ -208,21 +218,26 @@ class Bundle:
             raise ContractError(
                 f"{self.name} is not a bundle: it is an archive without {_MANIFEST}",
                 hint="`shardmerge export` writes bundles",
+                code="SM-2301",
             )
         try:
             plain = json.loads(self._text(_MANIFEST))
         except ValueError as error:
-            raise ContractError(f"{self.name}: {_MANIFEST}: {error}", hint=_EXPORT_AGAIN) from error
+            raise ContractError(
+                f"{self.name}: {_MANIFEST}: {error}", hint=_EXPORT_AGAIN, code="SM-2302"
+            ) from error
         kind, version = (plain.get("kind"), plain.get("format")) if type(plain) is dict else (0, 0)
         if kind != KIND:
             raise ContractError(
                 f"{self.name} is not a bundle: its {_MANIFEST} is of kind {kind!r}",
                 hint="`shardmerge export` writes bundles",
+                code="SM-2301",
             )
         if version != FORMAT:
             raise ContractError(
                 f"{self.name} is a bundle of format {version!r}, not {FORMAT}",
                 hint=f"read it with the version that wrote it: {plain.get('written_by')!r}",
+                code="SM-2303",
             )
         return from_plain(Manifest, plain)
 
@@ -235,11 +250,11 @@ class Bundle:
                 yield from lines
         except KeyError:
             raise ContractError(
-                f"{self.name} lacks its entry {entry}", hint=_EXPORT_AGAIN
+                f"{self.name} lacks its entry {entry}", hint=_EXPORT_AGAIN, code="SM-2302"
             ) from None
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise ContractError(
-                f"{self.name}: {entry} is damaged: {error}", hint=_EXPORT_AGAIN
+                f"{self.name}: {entry} is damaged: {error}", hint=_EXPORT_AGAIN, code="SM-2302"
             ) from error
 
 

@@ -227,7 +227,12 @@ class Changes(Keyed):
                 at = (record.partition, change.shard.source)
                 self.told_after[change.id.offset] = self._places.get(at, (-1, -1))[0]
         else:
-            raise ContractError(f"a {type(change).__name__}")
+            raise ContractError(
+                f"the schema-log holds a {type(change).__name__}: only schema changes and commands "
+                "belong there",
+                hint="only the agents write to the schema-log",
+                code="SM-2105",
+            )
         if name not in self._seen:
             self._seen.add(name)
             self._check_order(name, change.id, record)

@@ -24,7 +24,7 @@ _TARGET_TOLD = frozenset(
     ("target", "version", "shards", "columns", "schema", "names", "generations", "seen", "held",
      "policies")
 )  # fmt: skip
-_HOLD_TOLD = frozenset(("version", "position", "reason", "hint", "post", "queue"))
+_HOLD_TOLD = frozenset(("version", "position", "reason", "hint", "code", "post", "queue"))
 _SHARD_TOLD = frozenset(("shard", "effective", "position", "version", "hold"))
 
 
@@ -138,6 +138,7 @@ def _held_facts(shard: ShardId, hold: Hold) -> dict[str, Any]:
         "position": str(hold.position),
         "reason": hold.reason,
         "hint": hold.hint,
+        "code": hold.code,
         "schema": schema_lines(hold.post.schema) if hold.post else None,
         "queue": [list(pending.made.actions) for pending in hold.queue],
     }

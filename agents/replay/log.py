@@ -97,7 +97,9 @@ class Refold:
         except ContractError as error:
             if f"{record.topic}@{record.offset}" in error.message or record.place in error.message:
                 raise
-            raise ContractError(f"{record.place}: {error.message}", hint=error.hint) from error
+            raise ContractError(
+                f"{record.place}: {error.message}", hint=error.hint, code=error.code
+            ) from error
 
 
 class OnePartition:
@@ -121,6 +123,7 @@ class OnePartition:
             raise ContractError(
                 f"{key!r} has records in two partitions, {first.place} and {record.place}: their "
                 "order is not known",
-                hint="was the number of the topic's partitions changed, or does another program "
-                "write to it?",
+                hint="the order by key is lost: leave the number of the topic's partitions as it is, "
+                "and let no other program write to it",
+                code="SM-2110",
             )

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema
@@ -108,7 +109,7 @@ def _what_came(came: Record) -> Iterator[tuple[str, str]]:
         yield "from", f"{came.id}, a command{f' of {came.by}' if came.by else ''}"
         yield "command", str(came)
         if came.error:
-            yield "error", came.error
+            yield "error", coded(came.code, came.error)
         return
     if not isinstance(came, SchemaChange):
         plain = {name: value for name, value in to_plain(came).items() if value}
@@ -120,12 +121,12 @@ def _what_came(came: Record) -> Iterator[tuple[str, str]]:
     for action in came.actions:
         yield "action", action
     if came.error:
-        yield "error", came.error
+        yield "error", coded(came.code, came.error)
         yield "", f"remedy: {came.hint}"
 
 
 def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
-    yield "decided", f"{decision.outcome}: {decision.reason}"
+    yield "decided", f"{decision.outcome}: {coded(decision.code, decision.reason)}"
     if decision.conflict and decision.conflict != decision.reason:
         yield "conflict", decision.conflict
     if decision.hint:
@@ -157,6 +158,7 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
 
 _DECISION_TOLD = frozenset(
     ("id", "target", "version", "shard", "position", "outcome", "statements", "reason", "hint",
+     "code",
      "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings",
      "fixups", "reloads", "snapshot", "ddl", "ts_ms")
 )  # fmt: skip
@@ -184,7 +186,7 @@ def _standing(state: TargetState, decision: Decision | None) -> Iterator[tuple[s
             if decision is not None and (decision.shard, decision.reason) == (name, hold.reason):
                 yield "held", since
             else:
-                yield "held", f"{since}: {hold.reason}"
+                yield "held", f"{since}: {coded(hold.code, hold.reason)}"
                 if hold.hint:
                     yield "", f"remedy: {hold.hint}"
             for pending in hold.queue:

@@ -89,6 +89,7 @@ class GapCheck:
                 f"no record of {topic}/{partition} from offset {start_offset} on could be read "
                 f"within {GAP_CHECK_TIMEOUT_S:.0f} s",
                 hint="check the broker; the worker goes on from the same place when restarted",
+                code="SM-4108",
             ) from None
         offset: int = record.offset
         self._readers[tp] = (consumer, offset + 1)
@@ -201,6 +202,7 @@ class Carrier:
                 f"{record.topic}/{record.partition} came with offset {record.offset}, but there is "
                 f"a record at {first} that did not come",
                 hint="restart the worker: it reads on from the record that did not come",
+                code="SM-2111",
             )
 
     async def _perform(self, partition: int, entry: JournalEntry) -> None:

@@ -52,11 +52,13 @@ def from_env(env: Mapping[str, str]) -> AgentSettings:
         field = name.removeprefix(PREFIX).lower()
         if field not in kinds:
             known = ", ".join(PREFIX + f.upper() for f in kinds)
-            raise ConfigError(f"environment variable {name} is not known", hint=f"known: {known}")
+            raise ConfigError(
+                f"environment variable {name} is not known", hint=f"known: {known}", code="SM-5501"
+            )
         try:
             values[field] = kinds[field](text)
         except ValueError as error:
-            raise ConfigError(f"environment variable {name}: {error}") from None
+            raise ConfigError(f"environment variable {name}: {error}", code="SM-5501") from None
     return replace(AgentSettings(), **values)
 
 

@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
+from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.progress import SinkProgress
@@ -90,12 +91,18 @@ def target_json(target: TargetView, decisions: int | None = None) -> dict[str, A
                 "position": str(s.position),
                 "reason": s.reason,
                 "hint": s.hint,
+                "code": s.code,
             }
             for s in target.shards
         ],
         "decisions": [to_plain(d) for d in target.decisions[:decisions]],
         "progress": to_plain(target.progress),
     }
+
+
+def _coded(code: str, text: str) -> str:
+    """A reason with its code before it, as HTML."""
+    return escape(coded(code, text))
 
 
 def _page(title: str, pipeline: str, body: str, caught_up: bool) -> str:
@@ -164,7 +171,7 @@ def _shards(shards: Sequence[ShardView]) -> str:
     rows = []
     for shard in shards:
         style = {"live": "good", "held": "bad"}.get(shard.state, "quiet")
-        why = f"<pre>{escape(shard.reason)}</pre>" if shard.reason else ""
+        why = f"<pre>{_coded(shard.code, shard.reason)}</pre>" if shard.reason else ""
         hint = f'<div class="note">→ {escape(shard.hint)}</div>' if shard.hint else ""
         rows.append(
             (
@@ -189,7 +196,7 @@ def _progress(progress: SinkProgress | None) -> str:
     if failure := progress.failure:
         body += (
             f'<p class="bad">The rows of {escape(failure.where)} cannot be applied: '
-            f"{escape(failure.message)}</p>"
+            f"{_coded(failure.code, failure.message)}</p>"
             f"<p>{failure.times:,} tries in a row failed, since {_time(failure.since_ms)}.</p>"
             + (f'<div class="note">→ {escape(failure.hint)}</div>' if failure.hint else "")
         )
@@ -199,7 +206,7 @@ def _progress(progress: SinkProgress | None) -> str:
             f'<span class="{"bad" if s.state == "refused" else "note"}">{escape(s.state)}</span>',
             f"<pre>{escape(s.sql)}</pre>",
             _time(s.since_ms),
-            f"<pre>{escape(s.detail)}</pre>",
+            f"<pre>{_coded(s.code, s.detail)}</pre>",
         )
         for s in progress.open
     ]
@@ -211,7 +218,7 @@ def _progress(progress: SinkProgress | None) -> str:
             f"<code>{escape(str(s.position or ''))}</code>",
             _time(s.since_ms),
             f"{s.parked:,}",
-            f"<pre>{escape(s.waiting)}</pre>"
+            f"<pre>{_coded(s.code, s.waiting)}</pre>"
             + (f'<div class="note">→ {escape(s.hint)}</div>' if s.hint else ""),
         )
         for s in progress.shards
@@ -251,7 +258,7 @@ def _answer(decision: Decision) -> str:
         f'<pre>{escape(s.sql)}</pre><div class="quiet">{escape(s.kind)}: {escape(s.reason)}</div>'
         for s in decision.statements
     )
-    reason = "" if statements else f"<pre>{escape(decision.reason)}</pre>"
+    reason = "" if statements else f"<pre>{_coded(decision.code, decision.reason)}</pre>"
     notes = [*decision.warnings, *([f"→ {decision.hint}"] if decision.hint else [])]
     if decision.releases:
         notes.append(f"releases {', '.join(map(str, decision.released))}")

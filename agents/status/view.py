@@ -32,7 +32,7 @@ class ShardView:
             ``left``.
         version: Of the decision that brought it to this state.
         position: Of the same.
-        reason, hint: Why it is held and what ends it; "" otherwise.
+        reason, hint, code: Why it is held, what ends it, and the reason's code; "" otherwise.
         column_ids: Identities of its columns that count in the joined schema.
     """
 
@@ -42,6 +42,7 @@ class ShardView:
     position: SourcePosition
     reason: str = ""
     hint: str = ""
+    code: str = ""
     column_ids: frozenset[str] = frozenset()
 
 
@@ -143,7 +144,9 @@ class StatusView:
             known = state.shards.get(release.shard)
             # A later change of a shard can still wait when an earlier one is let through.
             if known is not None and known.version <= release.through:
-                state.shards[release.shard] = replace(known, state="live", reason="", hint="")
+                state.shards[release.shard] = replace(
+                    known, state="live", reason="", hint="", code=""
+                )
         if decision.shard is not None:
             state.shards[decision.shard] = _after(decision, state.shards.get(decision.shard))
         state.paused |= set(decision.pauses)
@@ -181,7 +184,9 @@ def _after(decision: Decision, earlier: ShardView | None) -> ShardView:
     if decision.outcome is not Outcome.HOLD:
         return view
     # A held shard counts with its columns before the conflicting change.
-    held = replace(view, state="held", reason=decision.reason, hint=decision.hint)
+    held = replace(
+        view, state="held", reason=decision.reason, hint=decision.hint, code=decision.code
+    )
     before = earlier.column_ids if earlier is not None else frozenset()
     return replace(held, column_ids=before)
 
@@ -190,7 +195,11 @@ def _paused(shard: ShardView, paused: Container[ShardId]) -> ShardView:
     if shard.state != "live" or shard.shard not in paused:
         return shard
     return replace(
-        shard, state="paused", reason="paused by an operator, or by its route", hint="resume it"
+        shard,
+        state="paused",
+        reason="paused by an operator, or by its route",
+        hint=f"shardmerge command resume --pipeline FILE --shard {shard.shard}",
+        code="SM-1613",
     )
 
 

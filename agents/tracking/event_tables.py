@@ -26,6 +26,7 @@ class Effect:
     actions: list[str] = field(default_factory=list)
     error: str = ""
     hint: str = ""
+    code: str = ""
 
 
 class EventTables:
@@ -87,7 +88,7 @@ class EventTables:
         self.puts[shard] = schema
         effect = self.effects.setdefault(shard, Effect())
         effect.actions.extend(actions)
-        effect.lineage, effect.error, effect.hint = None, "", ""
+        effect.lineage, effect.error, effect.hint, effect.code = None, "", "", ""
         return effect
 
     def end(self, shard: ShardId, action: str) -> None:
@@ -96,16 +97,16 @@ class EventTables:
         self.keep_copy(shard, None)
         effect = self.effects.setdefault(shard, Effect())
         effect.actions.append(action)
-        effect.lineage, effect.error, effect.hint = None, "", ""
+        effect.lineage, effect.error, effect.hint, effect.code = None, "", "", ""
 
-    def lose(self, shard: ShardId, error: str, hint: str) -> None:
+    def lose(self, shard: ShardId, error: str, hint: str, code: str) -> None:
         """The schema of a table is unknown from here on."""
         known = self.tracked(shard)
         # The first reason stays: it is what the operator has to look at.
         self.puts[shard] = known if isinstance(known, Unknown) else Unknown(self._since(error))
         self.keep_copy(shard, None)
         effect = self.effects.setdefault(shard, Effect())
-        effect.lineage, effect.error, effect.hint = None, error, hint
+        effect.lineage, effect.error, effect.hint, effect.code = None, error, hint, code
 
     def copy(self, shard: ShardId) -> TableCopy | None:
         """What is known of the table as a tool's copy of another one."""

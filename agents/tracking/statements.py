@@ -85,7 +85,7 @@ class Tracking:
             self.reason = "a snapshot's statement describes a starting state and is not executed"
             return
         if self.event.unread:
-            self.cannot_tell(SourceError(self.event.unread, hint=_READ_AGAIN))
+            self.cannot_tell(SourceError(self.event.unread, hint=_READ_AGAIN, code="SM-1106"))
             return
         try:
             statement = parse(self.event.ddl, self.context)
@@ -140,7 +140,7 @@ class Tracking:
             origins = self.tables.origins(statement.like, statement.name)
             found = self.tables.tracked(origins[0])
             if len(origins) > 1:
-                self.tables.lose(shard, ambiguous_origin(origins), DESCRIBE_ANEW)
+                self.tables.lose(shard, ambiguous_origin(origins), DESCRIBE_ANEW, "SM-1108")
                 return
             if not isinstance(found, TableSchema):
                 self.tables.lose(shard, *not_known(origins[0], found))
@@ -150,7 +150,7 @@ class Tracking:
         try:
             schema = apply_create(statement, context, like)
         except SourceError as error:
-            self.tables.lose(shard, message(error), error.hint or DESCRIBE_ANEW)
+            self.tables.lose(shard, message(error), error.hint or DESCRIBE_ANEW, error.code)
             return
         self.tables.put(shard, schema, "CREATE TABLE")
         # A table that a snapshot describes was created, and perhaps altered, unseen before.
@@ -175,7 +175,7 @@ class Tracking:
         try:
             result = apply_alter(schema, statement, shard.table, self._context_of(shard))
         except SourceError as error:
-            self.tables.lose(shard, message(error), error.hint or DESCRIBE_ANEW)
+            self.tables.lose(shard, message(error), error.hint or DESCRIBE_ANEW, error.code)
             return
         copy = self.tables.copy(shard)
         if copy is not None:
@@ -197,11 +197,13 @@ class Tracking:
         """A table changes places with a partition, or becomes one, or was one."""
         if len(tables) > 1:
             for shard in tables:
-                self.tables.lose(shard, ambiguous_origin(tables), DESCRIBE_ANEW)
+                self.tables.lose(shard, ambiguous_origin(tables), DESCRIBE_ANEW, "SM-1108")
             return
         table, known = tables[0], self.tables.tracked(tables[0])
         if action.move is TableMove.MADE:
-            self.tables.lose(table, "the table was a partition of another table", DESCRIBE_ANEW)
+            self.tables.lose(
+                table, "the table was a partition of another table", DESCRIBE_ANEW, "SM-1103"
+            )
         elif action.move is TableMove.GONE and known is not None:
             self.tables.end(table, action.text)
         elif isinstance(known, TableSchema):
@@ -221,7 +223,7 @@ class Tracking:
     def _rename(self, origins: Sequence[ShardId], new: ShardId) -> None:
         if len(origins) > 1:
             for shard in (*origins, new):
-                self.tables.lose(shard, ambiguous_origin(origins), DESCRIBE_ANEW)
+                self.tables.lose(shard, ambiguous_origin(origins), DESCRIBE_ANEW, "SM-1108")
             return
         old = origins[0]
         if old == new:
@@ -303,7 +305,7 @@ class Tracking:
             shards = dict.fromkeys(self.tables.tables_of(self.event.database))
             hint = f"it is not clear which tables it concerns, so all of its database stand; {hint}"
         for shard in shards:
-            self.tables.lose(shard, message(error), hint)
+            self.tables.lose(shard, message(error), hint, error.code)
 
     def _cross_check(self) -> None:
         """Compare the columns with those that Debezium's own parser sees.
@@ -329,6 +331,7 @@ class Tracking:
                     f"the columns after the statement are not certain: {', '.join(ours)} as "
                     f"tracked, {', '.join(change.column_names)} as Debezium reads it",
                     DESCRIBE_ANEW,
+                    "SM-1113",
                 )
 
 

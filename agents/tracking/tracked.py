@@ -131,6 +131,7 @@ def from_bytes(data: bytes) -> Tracked:
         raise ContractError(
             f"the stored schema of a table begins with {data[:1]!r}",
             hint="it was written by another version of shardmerge: run that version or a newer one",
+            code="SM-2201",
         )
     return plain.load(kind, data[1:])
 

@@ -143,6 +143,7 @@ def _went_back(last: LastStatement, event: SchemaChangeEvent) -> SourceError:
         hint="the connector reads another server, or the server's binlog was begun anew: rows and "
         "statements have no order any more. Pause the connector, raise the epoch of the source in "
         "the pipeline file, deploy it, and take a new snapshot of the source",
+        code="SM-1107",
     )
 
 
@@ -159,14 +160,16 @@ def command_with_schema(command: OperatorCommand, context: ServerContext | None)
         context: How the shard's server reads a statement; None when no source has its name.
     """
     if context is None:
-        return replace(command, error=f"{command.shard}: the pipeline has no such source")
+        return replace(
+            command, error=f"{command.shard}: the pipeline has no such source", code="SM-1315"
+        )
     try:
         statement = parse(command.argument, context)
         if not isinstance(statement, CreateTable):
-            return replace(command, error="the statement is no CREATE TABLE")
+            return replace(command, error="the statement is no CREATE TABLE", code="SM-1310")
         return replace(command, schema=apply_create(statement, context))
     except SourceError as error:
-        return replace(command, error=error.message)
+        return replace(command, error=error.message, code=error.code)
 
 
 def command_without_left_out_columns(
@@ -179,7 +182,9 @@ def command_without_left_out_columns(
     try:
         return replace(command, schema=without_columns(command.schema, rule.leave_out))
     except UnsupportedDDL as error:
-        return replace(command, schema=None, error=f"{error.message}: {error.hint}")
+        return replace(
+            command, schema=None, error=f"{error.message}: {error.hint}", code=error.code
+        )
 
 
 def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[SchemaChange, ...]:
@@ -231,6 +236,7 @@ def _change(
         snapshot=tracking.event.snapshot,
         error=effect.error,
         hint=effect.hint,
+        code=effect.code,
         ts_ms=tracking.event.ts_ms,
     )
 
@@ -248,7 +254,13 @@ def _kept(change: SchemaChange, leave_out: str) -> SchemaChange:
         lineage = kept_lineage(change.lineage, before, after)
     except UnsupportedDDL as error:
         return replace(
-            change, before=before, after=None, lineage=(), error=error.message, hint=error.hint
+            change,
+            before=before,
+            after=None,
+            lineage=(),
+            error=error.message,
+            hint=error.hint,
+            code=error.code,
         )
     return replace(change, before=before, after=after, lineage=lineage)
 
@@ -276,6 +288,7 @@ def _ambiguous(change: SchemaChange, targets: Sequence[TargetTable]) -> SchemaCh
         lineage=(),
         error=f"routing rules send {change.shard} to {', '.join(map(str, targets))}",
         hint="make the patterns of the pipeline's routes exclude each other",
+        code="SM-1109",
     )
 
 

@@ -16,12 +16,14 @@ DESCRIBE_ANEW = (
 )
 
 
-def not_known(shard: ShardId, tracked: Tracked | None) -> tuple[str, str]:
-    """Error and hint of a statement on a table whose schema is not known before it."""
+def not_known(shard: ShardId, tracked: Tracked | None) -> tuple[str, str, str]:
+    """Error, hint and code of a statement on a table whose schema is not known before it."""
     if isinstance(tracked, Unknown):
-        return f"the schema of {shard} is unknown: {tracked.reason}", DESCRIBE_ANEW
-    return f"the schema of {shard} is not known: its CREATE TABLE was not seen", (
-        "take a snapshot of the table; capture the whole database from the start"
+        return f"the schema of {shard} is unknown: {tracked.reason}", DESCRIBE_ANEW, "SM-1103"
+    return (
+        f"the schema of {shard} is not known: its CREATE TABLE was not seen",
+        ("take a snapshot of the table; capture the whole database from the start"),
+        "SM-1103",
     )
 
 
@@ -32,6 +34,7 @@ def defect_of_ours(error: Exception) -> SourceError:
     return SourceError(
         f"defect of shardmerge: {type(error).__name__}: {error} ({where})",
         hint=f"report it with the statement; {DESCRIBE_ANEW}",
+        code="SM-9002",
     )
 
 

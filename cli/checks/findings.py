@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.types import ColumnType
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a server. ``fault``: the pipeline must not run with it."""
+    """Something about a server. ``fault``: the pipeline must not run with it.
+
+    Attributes:
+        code: See ``schemas.codes``.
+    """
 
     where: str
     text: str
     fault: bool = True
+    code: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.text}"
+        return coded(self.code, f"{self.where}: {self.text}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,18 +51,25 @@ def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[
     try:
         states, fixups = _told(pipeline, tables)
     except ConfigError as error:
-        return [Finding("pipeline", str(error))]
+        return [Finding("pipeline", error.message, code=error.code)]
     otherwise, more = _told(pipeline, tables[::-1])
     found = [
         finding for target in sorted(states) for finding in _type_findings(target, states[target])
     ]
     holds, others = _holds(states), _holds(otherwise)
-    for (target, why), shard in {**others, **holds}.items():
-        always = (target, why) in holds and (target, why) in others
+    for (target, code, why), shard in {**others, **holds}.items():
+        always = (target, code, why) in holds and (target, code, why) in others
         when = "" if always else ", should its table be read after those of the other shards"
-        found.append(Finding(f"shard {shard}", f"it would be held{when}: {why}", fault=False))
+        found.append(
+            Finding(f"shard {shard}", f"it would be held{when}: {why}", fault=False, code=code)
+        )
     return found + [
-        Finding(f"shard {fixup.shard}", f"it would be read again: {fixup.reason}", fault=False)
+        Finding(
+            f"shard {fixup.shard}",
+            f"it would be read again: {fixup.reason}",
+            fault=False,
+            code="SM-6206",
+        )
         for fixup in dict.fromkeys((*fixups, *more))
     ]
 
@@ -105,7 +112,7 @@ def _type_findings(target: TargetTable, state: TargetState) -> Iterator[Finding]
         if len(kinds) > 1:
             name, will_be = column.column.name, column_type(column.column.type)
             text = f"column {name} will be {will_be}: it is {_counted(kinds)}"
-            yield Finding(f"target {target}", text, fault=False)
+            yield Finding(f"target {target}", text, fault=False, code="SM-6207")
 
 
 def _counted(kinds: Mapping[ColumnType, Sequence[ShardId]]) -> str:
@@ -118,10 +125,12 @@ def _counted(kinds: Mapping[ColumnType, Sequence[ShardId]]) -> str:
     return ", ".join(parts)
 
 
-def _holds(states: Mapping[TargetTable, TargetState]) -> dict[tuple[TargetTable, str], ShardId]:
-    """Target and reason → a shard that is held for it."""
+def _holds(
+    states: Mapping[TargetTable, TargetState],
+) -> dict[tuple[TargetTable, str, str], ShardId]:
+    """Target, code and reason → a shard that is held for it."""
     return {
-        (target, f"{hold.reason}; {hold.hint}"): name
+        (target, hold.code, f"{hold.reason}; {hold.hint}"): name
         for target in sorted(states)
         for name in sorted(states[target].held, reverse=True)
         if (hold := states[target].shards[name].hold) is not None

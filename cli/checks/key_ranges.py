@@ -77,6 +77,7 @@ def overlap_findings(
                 "written last; unless each key is in one shard only, let the route put the shard "
                 "into the keys: origin = { shard = '_shard', in_keys = true }",
                 fault=False,
+                code="SM-6204",
             )
     return list(findings.values())
 

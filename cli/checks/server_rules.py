@@ -43,13 +43,18 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
     for name, wanted in (("log_bin", "ON"), ("binlog_format", "ROW"), ("binlog_row_image", "FULL")):
         value = variables.get(name, "")
         if value.upper() != wanted:
-            found.append(Finding(where, f"{name} is {value or 'not set'}, it must be {wanted}"))
+            found.append(
+                Finding(
+                    where, f"{name} is {value or 'not set'}, it must be {wanted}", code="SM-6102"
+                )
+            )
     if "PARTIAL_JSON" in variables.get("binlog_row_value_options", "").upper():
         found.append(
             Finding(
                 where,
                 "binlog_row_value_options is PARTIAL_JSON: rows without their JSON values would "
                 "come; set it to ''",
+                code="SM-6102",
             )
         )
     if variables.get("gtid_mode", "ON").upper() != "ON":
@@ -61,6 +66,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 "(Debezium 3.6.1), so that their shard is held; and before it is switched ON the "
                 "connector must have read everything, or rows are passed over",
                 fault=False,
+                code="SM-6103",
             )
         )
     if variables.get("server_id") == str(source.server_id):
@@ -69,6 +75,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 where,
                 f"server_id {source.server_id} is the server's own: the connector, which reads as "
                 "a replica, needs another one",
+                code="SM-6104",
             )
         )
     real = variables.get("version", "")
@@ -81,6 +88,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 where,
                 f"character_set_server is {charset}, the pipeline file says {source.charset}: "
                 "columns of new databases would be read with the wrong charset",
+                code="SM-6107",
             )
         )
     found += _collation_findings(where, source, server_facts(real, variables, {}))
@@ -92,6 +100,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 f"its binlog is kept for {kept / 3600:.1f} hours: a connector that is away for "
                 "longer needs a new snapshot",
                 fault=False,
+                code="SM-6108",
             )
         )
     return found
@@ -118,6 +127,7 @@ def database_findings(
             f"database {database} has no table, and its charset is {charset}, not the server's "
             f"{server}: rows of new tables would be read with the wrong charset; make a table in "
             "it first, or give it the server's charset",
+            code="SM-6107",
         )
         for database, charset in sorted(charsets.items())
         if database not in described and _charset(charset) != _charset(server)
@@ -153,19 +163,20 @@ def shard_findings(
             where = f"shard {shard}"
             if len(targets) > 1:
                 names = ", ".join(map(str, targets))
-                found.append(Finding(where, f"routing rules send it to {names}"))
+                found.append(Finding(where, f"routing rules send it to {names}", code="SM-1109"))
             if row_topics.misses(shard):
-                found.append(Finding(where, _missed(row_topics, shard)))
+                found.append(Finding(where, _missed(row_topics, shard), code="SM-6202"))
             other = topics.setdefault(row_topic(shard), shard)
             if other != shard and not row_topics.is_shared(shard):
                 text = f"its row topic {row_topic(shard)} is that of {other} too: rename one"
-                found.append(Finding(where, text))
+                found.append(Finding(where, text, code="SM-6202"))
             if not table.has_key and needs_keys:
                 found.append(
                     Finding(
                         where,
                         "it has no primary key, by which this kind of target finds a row: add one, "
                         "or leave the table out of the routes",
+                        code="SM-6203",
                     )
                 )
             elif not table.has_key and _refuses_keyless(rules, shard):
@@ -174,10 +185,11 @@ def shard_findings(
                         where,
                         "it has no primary key, which its route asks for (keyless = 'refuse'): it "
                         "would be held; add one, or take such tables in with keyless = 'count'",
+                        code="SM-6203",
                     )
                 )
     found += [
-        Finding(f"source {s.name}", "no table of it is routed", fault=False)
+        Finding(f"source {s.name}", "no table of it is routed", fault=False, code="SM-6201")
         for s in sources
         if s.name in tables and not routed.get(s.name)
     ]
@@ -203,14 +215,14 @@ def target_findings(target: Target, variables: Mapping[str, str]) -> list[Findin
     real = variables.get("version", "")
     found = _version_findings(where, target.kind, target.version, real, digits=3)
     if variables.get("read_only", "OFF").upper() not in ("OFF", "0"):
-        found.append(Finding(where, "it is read-only"))
+        found.append(Finding(where, "it is read-only", code="SM-6301"))
     if variables.get("local_infile", "OFF").upper() not in ("ON", "1"):
         text = "local_infile is OFF: rows are written by INSERT, several times slower"
-        found.append(Finding(where, text, fault=False))
+        found.append(Finding(where, text, fault=False, code="SM-6302"))
     packet = int(variables.get("max_allowed_packet", _MIN_PACKET))
     if packet < _MIN_PACKET:
         text = f"max_allowed_packet is {packet} bytes: longer rows are refused"
-        found.append(Finding(where, text, fault=False))
+        found.append(Finding(where, text, fault=False, code="SM-6302"))
     return [*found, *_tidb_findings(where, server_facts(real, variables, {}))]
 
 
@@ -220,14 +232,14 @@ def _tidb_findings(where: str, facts: ServerFacts) -> list[Finding]:
     Its transaction mode and its default collation do not matter: the sink's sessions set theirs.
     """
     found = [
-        Finding(where, f"{name} is ON: it is read-only")
+        Finding(where, f"{name} is ON: it is read-only", code="SM-6301")
         for name in ("tidb_super_read_only", "tidb_restricted_read_only")
         if facts.variable(name) in ("ON", "1")
     ]
     quota = int(facts.variable("tidb_mem_quota_query") or 0)
     if 0 < quota < _MIN_QUOTA:
         text = f"tidb_mem_quota_query is {quota} bytes: rows are written in smaller transactions"
-        found.append(Finding(where, text, fault=False))
+        found.append(Finding(where, text, fault=False, code="SM-6302"))
     return found
 
 
@@ -239,6 +251,7 @@ def catalog_finding(catalog: SparkCatalog) -> Finding:
         f"catalog {catalog.name} ({kind}) is not looked at, that takes Spark: the sink says at its "
         "start whether it can use it",
         fault=False,
+        code="SM-6304",
     )
 
 
@@ -248,10 +261,16 @@ def table_findings(facts: TargetFacts) -> list[Finding]:
     found = []
     if facts.engine and facts.engine.upper() != "INNODB":
         found.append(
-            Finding(where, f"its engine {facts.engine} has no transactions: ALTER … ENGINE=InnoDB")
+            Finding(
+                where,
+                f"its engine {facts.engine} has no transactions: ALTER … ENGINE=InnoDB",
+                code="SM-6303",
+            )
         )
     found += [
-        Finding(where, f"trigger {name} runs for every row that is merged", fault=False)
+        Finding(
+            where, f"trigger {name} runs for every row that is merged", fault=False, code="SM-6303"
+        )
         for name in facts.triggers
     ]
     found += [
@@ -259,6 +278,7 @@ def table_findings(facts: TargetFacts) -> list[Finding]:
             where,
             f"foreign key {name}: rows of two tables come in no common order, so it would refuse "
             "some; drop it",
+            code="SM-6303",
         )
         for name in facts.foreign_keys
     ]
@@ -276,7 +296,9 @@ def _version_findings(
     if not real:
         return []
     if is_a != kind:
-        return [Finding(where, f"it is {is_a} {real}, the pipeline file says {kind}")]
+        return [
+            Finding(where, f"it is {is_a} {real}, the pipeline file says {kind}", code="SM-6105")
+        ]
     told = version_numbers(version)
     same = min(len(told), digits)
     if have[:same] != told[:same]:
@@ -285,6 +307,7 @@ def _version_findings(
                 where,
                 f"it is {kind} {real}, the pipeline file says {version}: DDL differs",
                 fault=have[:2] != told[:2] or have < told,
+                code="SM-6105",
             )
         ]
     return []
@@ -307,6 +330,7 @@ def _mode_findings(where: str, told: str, real: str) -> list[Finding]:
             where,
             f"sql_mode {mode} is {'on' if mode in sets[1] else 'off'} on the server, the pipeline "
             f"file says {'on' if mode in sets[0] else 'off'}: statements would be read wrongly",
+            code="SM-6106",
         )
         for mode in _READING_MODES
         if (mode in sets[0]) != (mode in sets[1])
@@ -330,6 +354,7 @@ def _collation_findings(where: str, source: Source, facts: ServerFacts) -> list[
             "default: write the collation in the DDL of tables that are merged, or set the "
             "server's default back",
             fault=False,
+            code="SM-6107",
         )
     ]
 

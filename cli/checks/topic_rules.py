@@ -34,16 +34,22 @@ def topic_findings(pipeline: Pipeline, found: Mapping[str, FoundTopic]) -> list[
 def _own(spec: TopicSpec, topic: FoundTopic | None) -> Iterable[Finding]:
     where = f"topic {spec.name}"
     if topic is None:
-        yield Finding(where, f"it is missing: create it with {spec.partitions} partitions")
+        yield Finding(
+            where, f"it is missing: create it with {spec.partitions} partitions", code="SM-6401"
+        )
         return
     if topic.partitions != spec.partitions:
-        yield Finding(where, f"it has {topic.partitions} partitions, not {spec.partitions}")
+        yield Finding(
+            where, f"it has {topic.partitions} partitions, not {spec.partitions}", code="SM-6401"
+        )
     for name, wanted in spec.config.items():
         value = topic.settings.get(name, "")
         if name == _POLICY and value != wanted:
-            yield Finding(where, f"{name} is {value}, not {wanted}")
+            yield Finding(where, f"{name} is {value}, not {wanted}", code="SM-6401")
         elif name in _WHY and _is_less(value, wanted):
-            yield Finding(where, f"{name} is {value}, not {wanted}: {_WHY[name]}", fault=False)
+            yield Finding(
+                where, f"{name} is {value}, not {wanted}: {_WHY[name]}", fault=False, code="SM-6401"
+            )
 
 
 def _is_less(value: str, wanted: str) -> bool:
@@ -61,7 +67,7 @@ def _compacted(pipeline: Pipeline, topics: Iterable[FoundTopic]) -> list[Finding
         "of tables without a primary key"
     )
     return [
-        Finding(f"topic {topic.name}", text.format(_POLICY, policy), fault=False)
+        Finding(f"topic {topic.name}", text.format(_POLICY, policy), fault=False, code="SM-6401")
         for topic in topics
         if topic.name in shared or topic.name.startswith(prefixes)
         if "compact" in (policy := topic.settings.get(_POLICY, ""))

@@ -50,7 +50,7 @@ def value_findings(
         if shards:
             mode = f"sql_mode lacks {', '.join(lacking)}: " if limit.zero_dates else ""
             text = f"{mode}{limit.sentence} (shards {_some(shards)})"
-            found.append(Finding(where, text, fault=False))
+            found.append(Finding(where, text, fault=False, code="SM-6109"))
     return [*found, *_stopping(source, modes, tables, rules)]
 
 
@@ -69,6 +69,7 @@ def _stopping(
             where,
             "DECIMAL ZEROFILL: MySQL's driver cannot read it, and a snapshot fails there; leave "
             f"ZEROFILL out (shards {_some(padded)})",
+            code="SM-6109",
         )
     dated = _shards(source, tables, rules, lambda c: c.type.name in ("date", "datetime"))
     if _INVALID in modes and dated:
@@ -77,6 +78,7 @@ def _stopping(
             f"sql_mode has {_INVALID}: at a date such as 2026-02-31 the connector stops (shards "
             f"{_some(dated)})",
             fault=False,
+            code="SM-6109",
         )
 
 
@@ -129,6 +131,7 @@ def year_findings(
             "values reads it: put it beside Debezium's connector on every worker, or make the "
             "YEAR column a SMALLINT",
             fault=False,
+            code="SM-6109",
         )
     ]
 

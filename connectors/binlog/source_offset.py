@@ -69,6 +69,7 @@ class SourceOffset:
             raise ContractError(
                 f"the connector's offset has GTIDs that cannot be read: {error}",
                 hint="see GET /connectors/NAME/offsets of Kafka Connect",
+                code="SM-2120",
             ) from error
 
     @property

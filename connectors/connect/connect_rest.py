@@ -168,11 +168,15 @@ class ConnectRest:
             if status is not None and status.is_failed and status.reason() != told:
                 raise StackError(
                     f"connector {name} failed: {status.reason()}",
-                    hint="mend the cause; the watchdog then brings its failed tasks back",
+                    hint="remove the cause; the watchdog then restarts the failed tasks",
+                    code="SM-4301",
                 )
             if time.monotonic() > deadline:
                 state = "not known to Connect" if status is None else _describe(status)
-                raise StackError(f"connector {name} does not run after {timeout_s:.0f} s: {state}")
+                raise StackError(
+                    f"connector {name} does not run after {timeout_s:.0f} s: {state}",
+                    code="SM-4302",
+                )
             time.sleep(_PAUSE_S)
 
     def restart_failed(self, name: str) -> None:
@@ -196,6 +200,7 @@ class ConnectRest:
                 raise StackError(
                     f"connector {name} has not stopped within {self._patience_s:.0f} s",
                     hint="see whether the workers run, and their logs",
+                    code="SM-4302",
                 )
             time.sleep(_PAUSE_S)
 
@@ -215,6 +220,7 @@ class ConnectRest:
             raise StackError(
                 f"connector {name} has the offsets of {len(found)} sources",
                 hint="one connector reads one source: see GET /connectors/NAME/offsets",
+                code="SM-4309",
             )
         return found[0] if found else None
 
@@ -255,14 +261,17 @@ class ConnectRest:
         while name in self.connectors():
             if time.monotonic() > deadline:
                 raise StackError(
-                    f"connector {name} is still there {self._patience_s:.0f} s after its deletion"
+                    f"connector {name} is still there {self._patience_s:.0f} s after its deletion",
+                    code="SM-4302",
                 )
             time.sleep(_PAUSE_S)
 
     def _refuse_unfit(self, config: Mapping[str, str]) -> None:
         if objections := self.validate(config):
             texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
-            raise StackError(f"connector {config['name']} is refused: {'; '.join(texts)}")
+            raise StackError(
+                f"connector {config['name']} is refused: {'; '.join(texts)}", code="SM-4303"
+            )
 
     def _call(
         self,
@@ -286,9 +295,11 @@ class ConnectRest:
                     return answer
                 problem = f"{method} {self.url}{path} → {answer.status_code}: {_message(answer)}"
                 if not _is_passing(answer):
-                    raise StackError(problem)
+                    raise StackError(problem, code="SM-4304")
             if time.monotonic() > deadline:
-                raise StackError(problem, hint="see whether the worker runs, and its log")
+                raise StackError(
+                    problem, hint="see whether the worker runs, and its log", code="SM-4304"
+                )
             _LOG.debug("connect_retry", extra={"problem": problem})
             time.sleep(_PAUSE_S)
 

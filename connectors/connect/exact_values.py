@@ -29,4 +29,5 @@ def check_values(rest: ConnectRest, pipeline: Pipeline) -> None:
             "into the folder of Debezium's connector on every worker and start these again (one "
             'that has it and failed with it says "Failed to discover" in its log); or set '
             "exact_values = false under [connect]",
+            code="SM-4305",
         )

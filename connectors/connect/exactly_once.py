@@ -40,6 +40,7 @@ def check_worker(rest: ConnectRest, config: Mapping[str, str]) -> None:
             raise StackError(
                 f"no exactly-once source at {rest.url}: {'; '.join(objections[key])}",
                 hint=_WORKER_HINT,
+                code="SM-4306",
             )
 
 
@@ -47,11 +48,16 @@ def check_connector(rest: ConnectRest, name: str) -> None:
     """Raise ``StackError`` when a connector does not require exactly-once delivery."""
     config = rest.config(name)
     if config is None:
-        raise StackError(f"there is no connector {name} at {rest.url}", hint="create it first")
+        raise StackError(
+            f"there is no connector {name} at {rest.url}",
+            hint="deploy the connector first",
+            code="SM-4307",
+        )
     support, boundary = config.get(_KEY, "(not set)"), config.get(_BOUNDARY, "poll")
     if support != "required" or boundary not in ("poll", "connector"):
         raise StackError(
             f"connector {name} has {_KEY}={support}, {_BOUNDARY}={boundary}",
             hint=f"give it the computed configuration: {_KEY}=required, {_BOUNDARY}=poll",
+            code="SM-4306",
         )
     check_worker(rest, config)

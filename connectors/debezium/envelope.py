@@ -127,6 +127,7 @@ def schema_change_event(
             f"{topic}@{offset} is not a schema-change record: {detail} "
             f"(key {_excerpt(key)}, value {_excerpt(value)})",
             hint=_HINT,
+            code="SM-2107",
         ) from error
 
 

@@ -70,6 +70,7 @@ def signal_database(pipeline: Pipeline, source: Source) -> str:
             f"source {source.name}: the database of its signal table would be called {name!r}, "
             f"which is longer than {MAX_NAME_CHARACTERS} characters",
             hint="shorten the name of the pipeline or of the source",
+            code="SM-5104",
         )
     return name
 
@@ -160,4 +161,5 @@ def notice(value: bytes | None) -> Notice | None:
         raise ContractError(
             f"not a notification of Debezium: {value!r}",
             hint="notification.sink.topic.name must name a topic that only connectors write",
+            code="SM-2108",
         ) from error

@@ -189,11 +189,13 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
             hint="put the jar into the folder of Debezium's MariaDB connector on every worker "
             "(python -m shardmerge.local.install.exact_values), and remove "
             "exact_values = false under [connect]",
+            code="SM-5203",
         )
     if source.snapshot_mode not in _SNAPSHOT_MODES:
         raise ConfigError(
             f"source {source.name}: snapshot_mode {source.snapshot_mode!r} is not known",
             hint=f"known: {', '.join(sorted(_SNAPSHOT_MODES))}",
+            code="SM-5005",
         )
     config = {
         "connector.class": _CLASSES[source.flavour],
@@ -345,11 +347,13 @@ def _expression(source: Source, field: str, pattern: str) -> str:
         re.compile(pattern)
     except re.error as error:
         raise ConfigError(
-            f"source {source.name}: {field} {pattern!r} is not a regular expression: {error}"
+            f"source {source.name}: {field} {pattern!r} is not a regular expression: {error}",
+            code="SM-5302",
         ) from None
     if "," in pattern:
         raise ConfigError(
             f"source {source.name}: {field} {pattern!r} has a comma, where Debezium splits it",
             hint="write a list as a|b, and x{1,3} as xx?x?",
+            code="SM-5302",
         )
     return pattern

@@ -57,6 +57,7 @@ def schema_id(value: bytes) -> int:
             "the record is not Avro in Confluent's framing: it does not begin with a zero byte "
             f"and a schema's id, but with {value[:8].hex(' ')}",
             hint="row_format of the pipeline file must be what the connectors write",
+            code="SM-2122",
         )
     number: int = _HEAD.unpack_from(value)[1]
     return number
@@ -87,7 +88,8 @@ def avro_schema(text: str) -> AvroSchema:
     except Exception as error:  # fastavro names no common base of what it raises
         raise UnknownSchema(
             f"the registry's schema is no Avro schema: {error}",
-            hint="look at it in the registry; who registered it?",
+            hint="look at it in the registry; the connectors must write with an Avro converter",
+            code="SM-2123",
         ) from error
 
 
@@ -104,12 +106,14 @@ def decode(value: bytes, schema: AvroSchema) -> Any:
     except Exception as error:  # whatever a wrong byte leads to
         raise UndecodableAvro(
             f"the record is not of the schema that it names: {type(error).__name__}: {error}",
-            hint="mend or remove the record's producer",
+            hint="stop or correct the program that wrote the record",
+            code="SM-2122",
         ) from error
     if body.tell() != len(value):
         raise UndecodableAvro(
             f"the record is longer than its schema says: {len(value) - body.tell()} bytes are left",
-            hint="mend or remove the record's producer",
+            hint="stop or correct the program that wrote the record",
+            code="SM-2122",
         )
     return document
 

@@ -16,7 +16,8 @@ def answered(offset: int, topic: str, partition: int) -> int:
     """
     if offset < 0:
         raise StackError(
-            f"Kafka told no offset of {topic}/{partition} (the client answers {offset})",
-            hint="a broker restarts or looks for a leader: it is asked again",
+            f"Kafka gave no offset for {topic}/{partition} (the client answers {offset})",
+            hint="it is asked again; if that lasts, see the brokers' logs",
+            code="SM-4109",
         )
     return offset

@@ -57,10 +57,12 @@ def send_command(pipeline: Pipeline, format_: RecordFormat, said: OperatorComman
         raise StackError(
             f"Kafka at {pipeline.kafka.bootstrap_servers}: {error.args[0]}",
             hint="see whether the pipeline runs, and whether the pipeline file names its broker",
+            code="SM-4101",
         ) from error
     if not offsets:
         raise StackError(
             f"the command was not taken by Kafka within {_SEND_S:.0f} s",
             hint="see whether the broker runs; it is not known whether the command is in the log",
+            code="SM-4107",
         )
     return ChangeId(topic, offsets[0])

@@ -222,6 +222,7 @@ class Observer:
                 raise StackError(
                     f"the topics were not read to their ends in {seconds:.0f} s: {names}",
                     hint="ask again; if it stays so, look at the brokers' logs",
+                    code="SM-4108",
                 )
             return self.facts()
 
@@ -250,7 +251,7 @@ class Observer:
 
     def _picture(self) -> Facts:
         if self._error is not None:
-            raise StackError(f"reading the pipeline's topics failed: {self._error}")
+            raise StackError(f"reading the pipeline's topics failed: {self._error}", code="SM-4108")
         if self._dirty:
             self._facts = Facts(
                 {name: tuple(events) for name, events in self._events.items()},

@@ -120,8 +120,9 @@ class SchemaRegistry:
             raise RegistryRefuses(
                 f"the schema registry at {self._url} does not take the schema of {subject}: "
                 f"{body.decode(errors='replace')[:500]}",
-                hint="does another program register schemas under this subject? It must be ours "
-                "alone, with compatibility NONE or FORWARD (new versions add fields)",
+                hint="only shardmerge may register schemas under this subject, and its "
+                "compatibility must be NONE or FORWARD (new versions add fields)",
+                code="SM-4202",
             )
         number: int = self._field(status, body, "id", int)
         return number
@@ -131,7 +132,8 @@ class SchemaRegistry:
         if status == HTTPStatus.NOT_FOUND:
             raise UnknownSchema(
                 f"the schema registry at {self._url} has no schema {number}",
-                hint="is it the registry that the connector writes to, with all of its schemas?",
+                hint="schema_registry must name the registry that the connectors use, with all of its schemas",
+                code="SM-2123",
             )
         kind = self._field(status, body, "schemaType", str, "AVRO")
         text: str = self._field(status, body, "schema", str)
@@ -139,6 +141,7 @@ class SchemaRegistry:
             raise UnknownSchema(
                 f"schema {number} of the registry at {self._url} is of type {kind}, not AVRO",
                 hint="the connectors must write with an Avro converter",
+                code="SM-2123",
             )
         return text
 
@@ -180,4 +183,5 @@ class SchemaRegistry:
         return RegistryUnreachable(
             f"the schema registry at {self._url} does not give schemas: {self._failure}",
             hint=self._hint,
+            code="SM-4201",
         )

@@ -110,6 +110,7 @@ class TopicReader:
                     f"{extent.topic}/{extent.partition} gave nothing for {self._timeout_s:.0f} s "
                     f"before its end at offset {extent.end}",
                     hint="see whether the partition has a leader",
+                    code="SM-4108",
                 )
             for message in messages:
                 if (fault := message.error()) is not None:
@@ -154,6 +155,7 @@ class TopicReader:
         return StackError(
             f"Kafka at {self._servers}: {error.args[0].str()}",
             hint="see whether the brokers run and whether the pipeline file names them",
+            code="SM-4101",
         )
 
 

@@ -106,7 +106,7 @@ def delete_topics(
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise StackError(
-                        f"Kafka does not delete topic {name}: {error.args[0].str()}"
+                        f"Kafka does not delete topic {name}: {error.args[0].str()}", code="SM-4106"
                     ) from None
     except KafkaException as error:
         raise _unreachable(bootstrap_servers, error) from None
@@ -116,7 +116,8 @@ def delete_topics(
 def _unreachable(bootstrap_servers: str, error: KafkaException) -> StackError:
     return StackError(
         f"Kafka at {bootstrap_servers}: {error.args[0].str()}",
-        hint="see whether the broker runs",
+        hint="see whether the brokers run, and their logs",
+        code="SM-4101",
     )
 
 
@@ -139,7 +140,9 @@ def _create(client: AdminClient, specs: list[TopicSpec], timeout_s: float) -> tu
         except KafkaException as error:
             # Another process made it in the meantime: it is checked like any existing one.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise StackError(f"Kafka refuses topic {name}: {error.args[0].str()}") from None
+                raise StackError(
+                    f"Kafka refuses topic {name}: {error.args[0].str()}", code="SM-4106"
+                ) from None
         else:
             made.append(name)
     return tuple(made)
@@ -162,13 +165,15 @@ def _wait_for_leaders(client: AdminClient, wanted: dict[str, TopicSpec], timeout
             raise StackError(
                 f"topic {waiting[0]} has no leader after {timeout_s:.0f} s",
                 hint="see the brokers' logs",
+                code="SM-4103",
             )
         time.sleep(0.05)
     for name, spec in wanted.items():
         if (found := len(topics[name].partitions)) != spec.partitions:
             raise StackError(
                 f"topic {name} has {found} partitions instead of {spec.partitions}",
-                hint="its order would be lost: delete it if nothing needs its records",
+                hint="delete it if nothing needs its records: their order is lost otherwise",
+                code="SM-4104",
             )
 
 
@@ -184,6 +189,7 @@ def _check_policies(client: AdminClient, specs: list[TopicSpec], timeout_s: floa
                 f"topic {spec.name} has {_POLICY}={found[spec.name]}, not {spec.config[_POLICY]}",
                 hint=f"kafka-configs.sh --alter --entity-type topics --entity-name {spec.name} "
                 f"--add-config {_POLICY}={spec.config[_POLICY]}",
+                code="SM-4105",
             )
 
 

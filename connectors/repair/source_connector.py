@@ -141,7 +141,10 @@ class SourceConnector:
         told: dict[TableName, TableDescription | SourceError] = {}
         for name, text in created.items():
             if (other := touched.get(name)) is not None:
-                told[name] = SourceError(f"{other.sql!r} is behind it at {other.file}:{other.pos}")
+                told[name] = SourceError(
+                    f"a later statement changed {name} too: {other.sql!r} at {other.file}:{other.pos}",
+                    code="SM-4503",
+                )
                 continue
             try:
                 told[name] = told_by_server(name, text)

@@ -168,11 +168,13 @@ class SourceTopics:
                 self._producer.produce(topic, value, key, partition=0, on_delivery=reported)
             left = self._producer.flush(_SEND_TIMEOUT_S)
         except (KafkaException, BufferError) as error:
-            raise StackError(f"{topic} cannot be written: {error}") from error
+            raise StackError(f"{topic} cannot be written: {error}", code="SM-4107") from error
         if left or failed:
             reason = failed[0] if failed else f"no answer within {_SEND_TIMEOUT_S:.0f} s"
             raise StackError(
-                f"{topic} cannot be written: {reason}", hint="see whether the brokers run"
+                f"{topic} cannot be written: {reason}",
+                hint="see whether the brokers run",
+                code="SM-4107",
             )
 
 

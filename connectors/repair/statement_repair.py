@@ -170,6 +170,7 @@ class StatementRepair:
             f"source {source}: {_ROUNDS} tries did not deliver the rows before "
             f"{statement.file}:{statement.pos}",
             hint="it is tried again; if it comes to this again, see the worker's log",
+            code="SM-4502",
         )
 
     def _say(self, statement: Statement, behind: Behind, rounds: int) -> Attended:
@@ -226,7 +227,9 @@ class StatementRepair:
             for table in told.values():
                 if isinstance(table, SourceError):
                     raise SourceError(
-                        f"{error.message}; and the server cannot tell either, since {table.message}"
+                        f"{error.message}; the source's server does not tell it either: "
+                        f"{table.message}",
+                        code="SM-4503",
                     ) from error
             return [table for table in told.values() if isinstance(table, TableDescription)]
 

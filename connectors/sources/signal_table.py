@@ -81,4 +81,5 @@ def _connected(
             f"source {source.name}: user {source.user!r} cannot make or write "
             f"{_name(pipeline, source)}, which snapshots of single tables need: {reason}",
             hint=f"GRANT CREATE, SELECT, INSERT, DELETE ON {database}.* TO {source.user!r}",
+            code="SM-4405",
         ) from None

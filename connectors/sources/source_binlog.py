@@ -69,7 +69,9 @@ class SourceBinlog:
             cursor.execute("SHOW BINARY LOGS")
             rows = cursor.fetchall()
         if not rows:
-            raise StackError(f"source {self._source.name}: its server writes no binlog")
+            raise StackError(
+                f"source {self._source.name}: its server writes no binlog", code="SM-4402"
+            )
         return SourcePosition(0, str(rows[-1][0]), int(rows[-1][1]), 0)
 
     def gives_gtids(self) -> bool:
@@ -117,6 +119,7 @@ class SourceBinlog:
                     f"source {self._source.name}: its server has no binlog file {file!r} any more",
                     hint="the connector cannot go on from its offset: take a new snapshot of the "
                     "source",
+                    code="SM-4403",
                 )
             for name in files[files.index(file) :]:
                 yield from self._of_file(cursor, name, max(pos, 4) if name == file else 4)
@@ -184,6 +187,7 @@ class SourceBinlog:
         raise StackError(
             f"source {source.name}: no rows event ends at {event.file}:{event.end}",
             hint="the server's binlog is not the one that the connector reads",
+            code="SM-4404",
         )
 
     def _row(self, sql: str) -> tuple[object, ...] | None:
@@ -229,6 +233,7 @@ def _unreadable(source: Source, error: pymysql.MySQLError) -> StackError:
     return StackError(
         f"source {source.name}: its binlog cannot be read: {reason}",
         hint=f"user {source.user!r} needs REPLICATION SLAVE and REPLICATION CLIENT",
+        code="SM-4401",
     )
 
 

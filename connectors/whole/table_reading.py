@@ -231,7 +231,9 @@ class TableReading:
         with closing(SourceConnector(self._pipeline, self._source, self._rest)) as own:
             offset = own.offset()
             if offset is None:
-                raise StackError(f"connector {self._connector} has no offset any more")
+                raise StackError(
+                    f"connector {self._connector} has no offset any more", code="SM-4310"
+                )
             ahead = own.ahead(offset, own.topics.delivered())
             found = first_concerning(ahead, tables, own.context)
         return None if found is None else f"{found.sql!r} at {found.file}:{found.pos}"

@@ -103,12 +103,14 @@ def find_java() -> Path:
         f"install Java {_MIN_JAVA} or newer, for example: apt-get install openjdk-17-jre-headless"
     )
     if found is None or not os.access(found, os.X_OK):
-        raise StackError(f"no Java found ({found or 'not on PATH'})", hint=hint)
+        raise StackError(f"no Java found ({found or 'not on PATH'})", hint=hint, code="SM-4603")
     result = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
     version = re.search(r'version "(\d+)', result.stderr)
     if version is None or int(version.group(1)) < _MIN_JAVA:
         raise StackError(
-            f"{found} is not Java {_MIN_JAVA} or newer: {result.stderr.strip()[:200]}", hint=hint
+            f"{found} is not Java {_MIN_JAVA} or newer: {result.stderr.strip()[:200]}",
+            hint=hint,
+            code="SM-4603",
         )
     return Path(found)
 
@@ -185,17 +187,22 @@ def retrieve(
     raise StackError(
         f"Ivy could not resolve the artifacts of the local stack, see {log}:\n{tail(log)}",
         hint="check the network, then run it again: what is cached is kept",
+        code="SM-4602",
     )
 
 
 def _ivy_jar() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise StackError("pyspark is not installed", hint="pip install 'shardmerge[local]'")
+        raise StackError(
+            "pyspark is not installed", hint="pip install 'shardmerge[local]'", code="SM-4604"
+        )
     jars = sorted(Path(spec.submodule_search_locations[0]).glob("jars/ivy-*.jar"))
     if not jars:
         raise StackError(
-            f"no Ivy jar in {spec.submodule_search_locations[0]}/jars", hint="reinstall pyspark"
+            f"no Ivy jar in {spec.submodule_search_locations[0]}/jars",
+            hint="reinstall pyspark",
+            code="SM-4604",
         )
     return jars[-1]
 
@@ -221,6 +228,7 @@ def verify_checksums(folder: Path, expected: Mapping[str, str]) -> None:
                 f"{name}: expected sha256 {expected.get(name, '(no such file)')}, "
                 f"got {actual.get(name, '(no file)')}",
                 hint=f"a damaged download, or not what was pinned; remove {folder.parent}",
+                code="SM-4602",
             )
 
 

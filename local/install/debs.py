@@ -80,7 +80,7 @@ def unpack_package(wanted: Wanted, home: Path, say: Callable[[str], None]) -> tu
             continue
         debs = sorted((home / "cache" / "archives").glob("*.deb"))
         if not debs:
-            raise StackError(f"apt downloaded nothing for {package} into {home}")
+            raise StackError(f"apt downloaded nothing for {package} into {home}", code="SM-4605")
         root = home / "root"
         for deb in debs:
             _run(["dpkg-deb", "-x", str(deb), str(root)], {})
@@ -92,6 +92,7 @@ def unpack_package(wanted: Wanted, home: Path, say: Callable[[str], None]) -> tu
         f"no package {' or '.join(wanted.names)}: {'; '.join(failures) or 'apt has no sources'}",
         hint="it needs apt, the network and Debian's archive among apt's sources; "
         "SHARDMERGE_FUZZ_PORT names a server that runs already",
+        code="SM-4605",
     )
 
 
@@ -107,6 +108,7 @@ def loader_command(root: Path, program: str) -> tuple[str, ...]:
         raise StackError(
             f"{root} holds no {program if loaders else 'loader'}",
             hint="the package's layout has changed: remove the folder and try again",
+            code="SM-4605",
         )
     folders = sorted(
         str(path)
@@ -164,7 +166,9 @@ def _distribution(path: Path) -> tuple[str, str]:
         text = path.read_text()
     except OSError as error:
         raise StackError(
-            f"{path} cannot be read: {error}", hint="it needs a Debian or Ubuntu system"
+            f"{path} cannot be read: {error}",
+            hint="it needs a Debian or Ubuntu system",
+            code="SM-4605",
         ) from None
     fields = dict(re.findall(r"^(\w+)=\"?([^\"\n]*)\"?$", text, re.MULTILINE))
     return fields.get("ID", ""), fields.get("VERSION_CODENAME", "")
@@ -176,7 +180,9 @@ def _first_known(apt: _Apt, names: Sequence[str]) -> str:
         found = re.search(r"Candidate: (\d\S*)", text)
         if found is not None:
             return f"{name} {found[1]}"
-    raise StackError(f"no {' or '.join(names)} in {apt.sources.strip() or 'the sources of apt'}")
+    raise StackError(
+        f"no {' or '.join(names)} in {apt.sources.strip() or 'the sources of apt'}", code="SM-4605"
+    )
 
 
 class _Apt:
@@ -228,9 +234,11 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> str:
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StackError(
-            f"{command[0]}: {error}", hint="it needs a Debian or Ubuntu system with apt"
+            f"{command[0]}: {error}",
+            hint="it needs a Debian or Ubuntu system with apt",
+            code="SM-4605",
         ) from None
     if result.returncode != 0:
         text = (result.stderr or result.stdout).strip()[-500:]
-        raise StackError(f"{' '.join(command[:2])} {command[-1]}: {text}")
+        raise StackError(f"{' '.join(command[:2])} {command[-1]}: {text}", code="SM-4605")
     return result.stdout

@@ -104,6 +104,7 @@ def write_jar(
             raise StackError(
                 f"the converter of values cannot be compiled: {result.stderr.strip()[:2000]}",
                 hint=f"{debezium} must hold the jars of Debezium's connector",
+                code="SM-4606",
             )
         with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
             for offered, name in _SERVICES.items():

@@ -45,7 +45,7 @@ def provide_libraries(binary: Path, directory: Path, say: Callable[[str], None])
         packages = PACKAGES.get(missing, ())
         try:
             if not packages or (library_dir / missing).exists():
-                raise StackError("no package is known that holds it")
+                raise StackError("no package is known that holds it", code="SM-4607")
             if not updated:
                 say("reading the package lists (privately)")
                 _apt(directory, "update", cwd=directory)
@@ -56,6 +56,7 @@ def provide_libraries(binary: Path, directory: Path, say: Callable[[str], None])
             raise StackError(
                 f"{binary} needs the shared library {missing}: {error.message}",
                 hint=f"install it: apt-get install {packages[0]}" if packages else "",
+                code="SM-4607",
             ) from None
 
 
@@ -68,13 +69,15 @@ def _missing_library(binary: Path, library_dir: Path) -> str | None:
             [str(binary), "--version"], env=environment, capture_output=True, text=True, check=False
         )
     except OSError as error:
-        raise StackError(f"{binary} does not run here: {error}", hint=hint) from None
+        raise StackError(
+            f"{binary} does not run here: {error}", hint=hint, code="SM-4607"
+        ) from None
     if result.returncode == 0:
         return None
     found = re.search(r"shared libraries: (\S+?):", result.stderr)
     if found is None:
         text = (result.stderr or result.stdout).strip()[:500]
-        raise StackError(f"{binary} does not run here: {text}", hint=hint)
+        raise StackError(f"{binary} does not run here: {text}", hint=hint, code="SM-4607")
     return found.group(1)
 
 
@@ -103,7 +106,7 @@ def _fetch(library: str, packages: tuple[str, ...], directory: Path, library_dir
             link.symlink_to(os.path.relpath(found[-1], library_dir))
             return
         errors.append(f"{deb.name} holds no {library}")
-    raise StackError("; ".join(errors))
+    raise StackError("; ".join(errors), code="SM-4607")
 
 
 def _apt(directory: Path, *arguments: str, cwd: Path) -> None:
@@ -135,6 +138,8 @@ def _run(command: list[str], cwd: Path) -> None:
             command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise StackError(f"{command[0]}: {error}") from None
+        raise StackError(f"{command[0]}: {error}", code="SM-4607") from None
     if result.returncode != 0:
-        raise StackError(f"{command[0]} {command[-1]}: {result.stderr.strip()[-500:]}")
+        raise StackError(
+            f"{command[0]} {command[-1]}: {result.stderr.strip()[-500:]}", code="SM-4607"
+        )

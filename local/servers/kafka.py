@@ -87,7 +87,8 @@ def _format(artifacts: Artifacts, directory: Path, properties: Path) -> None:
     )
     if result.returncode != 0:
         raise StackError(
-            f"Kafka's log directory was not formatted: {(result.stdout + result.stderr)[-1000:]}"
+            f"Kafka's log directory was not formatted: {(result.stdout + result.stderr)[-1000:]}",
+            code="SM-4609",
         )
 
 

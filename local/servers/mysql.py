@@ -149,7 +149,9 @@ def _initialise(artifacts: Artifacts, template: Path) -> None:
             check=False,
         )
     if result.returncode != 0:
-        raise StackError(f"mysqld could not initialise a data directory, see {log}:\n{tail(log)}")
+        raise StackError(
+            f"mysqld could not initialise a data directory, see {log}:\n{tail(log)}", code="SM-4609"
+        )
     # Each server makes its own UUID: two servers with one UUID would not replicate side by side.
     (partial / "auto.cnf").unlink(missing_ok=True)
     partial.rename(template)

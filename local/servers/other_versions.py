@@ -126,7 +126,7 @@ def running_server(
         StackError: There is no server of that name, it could not be had, or it did not start.
     """
     if name not in NAMES:
-        raise StackError(f"no server {name!r}", hint=f"one of {', '.join(NAMES)}")
+        raise StackError(f"no server {name!r}", hint=f"one of {', '.join(NAMES)}", code="SM-4610")
     directory = directory.absolute()
     data = directory / "data"
     if name == "mysql80":
@@ -211,7 +211,7 @@ def _version(command: tuple[str, ...], env: Mapping[str, str]) -> str:
     )  # fmt: skip
     if result.returncode != 0:
         text = (result.stderr or result.stdout).strip()[-500:]
-        raise StackError(f"{command[-1]} does not run here: {text}")
+        raise StackError(f"{command[-1]} does not run here: {text}", code="SM-4607")
     return result.stdout.strip().partition("Ver ")[2] or result.stdout.strip()
 
 
@@ -252,7 +252,8 @@ def initialise(program: Program, directory: Path, data: Path) -> None:
     if result.returncode != 0:
         shutil.rmtree(data, ignore_errors=True)
         raise StackError(
-            f"{program.name} could not initialise a data directory, see {log}:\n{tail(log)}"
+            f"{program.name} could not initialise a data directory, see {log}:\n{tail(log)}",
+            code="SM-4609",
         )
 
 

@@ -82,7 +82,9 @@ class Supervisor:
         """
         if self.pid(spec.name) is not None:
             raise StackError(
-                f"{spec.name} runs already (pid {self.pid(spec.name)})", hint="stop it first"
+                f"{spec.name} runs already (pid {self.pid(spec.name)})",
+                hint="stop it first",
+                code="SM-4611",
             )
         self._stop_orphans(spec.name)
         for port in spec.ports:
@@ -103,7 +105,7 @@ class Supervisor:
                 )
             except OSError as error:
                 raise StackError(
-                    f"{spec.name}: {spec.argv[0]} cannot be started: {error}"
+                    f"{spec.name}: {spec.argv[0]} cannot be started: {error}", code="SM-4609"
                 ) from None
         self._children[spec.name] = child
         record = {"pid": child.pid, "start_time": _start_time(child.pid), "argv": list(spec.argv)}
@@ -126,13 +128,17 @@ class Supervisor:
             if not running:
                 child = self._children.get(spec.name)
                 code = "" if child is None else f" with exit code {child.poll()}"
-                raise StackError(f"{spec.name} ended{code} while starting, see {log}:\n{tail(log)}")
+                raise StackError(
+                    f"{spec.name} ended{code} while starting, see {log}:\n{tail(log)}",
+                    code="SM-4609",
+                )
             if missing is None:
                 return
             if time.monotonic() > deadline:
                 raise StackError(
                     f"{spec.name} is not healthy after {spec.start_timeout_s:.0f} s: {missing}, "
-                    f"see {log}:\n{tail(log)}"
+                    f"see {log}:\n{tail(log)}",
+                    code="SM-4609",
                 )
             time.sleep(_POLL_S)
 
@@ -166,7 +172,9 @@ class Supervisor:
         """``kill -9`` a process and its children; raises ``StackError`` when it does not run."""
         pid = self.pid(name)
         if pid is None:
-            raise StackError(f"{name} does not run", hint=f"see {self.log_path(name)}")
+            raise StackError(
+                f"{name} does not run", hint=f"see {self.log_path(name)}", code="SM-4611"
+            )
         self._kill_group(name, pid)
         self._stop_orphans(name)
 
@@ -176,7 +184,9 @@ class Supervisor:
         self._wait_gone(name, 10.0)
         if self.pid(name) is not None:
             raise StackError(
-                f"{name} (pid {pid}) survives KILL", hint="it hangs in the kernel: look at the disk"
+                f"{name} (pid {pid}) survives KILL",
+                hint="it hangs in the kernel: look at the disk",
+                code="SM-4612",
             )
 
     def _wait_gone(self, name: str, timeout_s: float) -> None:
@@ -220,6 +230,7 @@ def require_free_port(port: int, name: str) -> None:
             raise StackError(
                 f"port {port} on 127.0.0.1, needed by {name}, is occupied",
                 hint=f"stop what listens there (ss -ltnp 'sport = :{port}') or choose other ports",
+                code="SM-4613",
             ) from None
 
 

@@ -43,7 +43,7 @@ def source_spec(
         StackError: There is no server of that name, or it could not be had.
     """
     if name not in NAMES:
-        raise StackError(f"no server {name!r}", hint=f"one of {', '.join(NAMES)}")
+        raise StackError(f"no server {name!r}", hint=f"one of {', '.join(NAMES)}", code="SM-4610")
     directory = directory.absolute()
     data = directory / "data"
     mode = "ON" if gtid else "OFF"

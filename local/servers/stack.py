@@ -71,7 +71,7 @@ class Ports:
             chosen.append(port)
             if len(chosen) == len(names):
                 return cls(**dict(zip(names, chosen, strict=True)))
-        raise StackError("no free ports between 20000 and 32000")
+        raise StackError("no free ports between 20000 and 32000", code="SM-4613")
 
 
 class LocalStack:
@@ -269,7 +269,9 @@ class LocalStack:
                 self.directory / name,
                 self.ports.registry,
             )
-        raise StackError(f"{name!r} is not part of this stack", hint="add() it first")
+        raise StackError(
+            f"{name!r} is not part of this stack", hint="add() it first", code="SM-4610"
+        )
 
     def _stop_all(self) -> None:
         """Stop added processes first, then Connect, then the rest, so that each can end cleanly."""

@@ -95,7 +95,7 @@ def join_columns(
         return Conflict(
             (f"column {name}", "default"), "absent on a shard", f"{column_type(kind)} NOT NULL",
             "rows without the column need a default, and the type has none",
-            f"make {name} nullable, or add it on every shard",
+            f"make {name} nullable, or add it on every shard", code="SM-1204",
         )  # fmt: skip
     return joined
 
@@ -221,8 +221,13 @@ def _with_digits(expression: str, kind: ColumnType) -> str:
     return expression
 
 
+_CODES = {"type": "SM-1201", "expression": "SM-1202", "default": "SM-1203"}
+"""Part of a column's definition → the code of a conflict about it."""
+
+
 def _conflict(name: str, part: str, left: str, right: str, reason: str) -> Conflict:
     return Conflict(
         (f"column {name}", part), left, right, reason,
         f"make the {part} of {name} agree on all shards, or drop {name} where it is wrong",
+        _CODES[part],
     )  # fmt: skip

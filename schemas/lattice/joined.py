@@ -21,6 +21,7 @@ class Conflict:
             order of the shards does not matter.
         reason: Why they have no join.
         resolve: What would end the conflict.
+        code: The reason's code in ``schemas.codes``.
     """
 
     path: tuple[str, ...]
@@ -28,6 +29,7 @@ class Conflict:
     right: str
     reason: str
     resolve: str
+    code: str
 
     def __str__(self) -> str:
         return f"{', '.join(self.path)}: {self.left} and {self.right}: {self.reason}"

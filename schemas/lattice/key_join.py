@@ -134,7 +134,7 @@ def _join_keys(keys: Iterable[PrimaryKey], names: Mapping[str, str]) -> Key | Co
     texts = sorted(_key_text(key, names) for key in found)
     return Conflict(
         ("primary key",), texts[0], texts[-1], "rows are told apart by other columns",
-        "give every shard the same primary key",
+        "give every shard the same primary key", code="SM-1205",
     )  # fmt: skip
 
 

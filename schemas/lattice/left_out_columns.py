@@ -33,6 +33,7 @@ def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
         raise UnsupportedDDL(
             f"the primary key needs a column that the route leaves out ({', '.join(sorted(gone))})",
             hint="let leave_out not match the columns of the primary key",
+            code="SM-1110",
         )
     kept = tuple(c for c in schema.columns if c.name.lower() not in gone)
     for column in kept:
@@ -41,6 +42,7 @@ def without_columns(schema: TableSchema, pattern: str) -> TableSchema:
                 f"{column.name} is computed from {', '.join(sorted(used))}, which the route leaves "
                 "out",
                 hint=f"leave out {column.name} too",
+                code="SM-1111",
             )
     return replace(
         schema,
@@ -91,6 +93,7 @@ def kept_lineage(
             raise UnsupportedDDL(
                 f"{entry.before}, which the route leaves out, was renamed to {entry.name}",
                 hint="rename it back, then add a column of that name",
+                code="SM-1112",
             )
     return found
 

@@ -1,5 +1,8 @@
 """The exception tree. Each error says what, where, and what the operator can do (``hint``).
 
+Each error has a stable code, such as ``SM-1203``. ``schemas.codes`` says of every code what it
+means; a test proves that every raise names a code of that registry.
+
 ::
 
     ShardMergeError
@@ -21,17 +24,28 @@ A conflict between shards is not an exception: it is a value, see ``lattice.join
 
 from __future__ import annotations
 
+UNCODED = "SM-9001"
+"""The code of an error that was raised without one."""
+
 
 class ShardMergeError(Exception):
-    """Root of every error that this distribution raises on purpose."""
+    """Root of every error that this distribution raises on purpose.
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    Attributes:
+        message: What was seen, and where; without the code and the hint.
+        hint: What the operator can do; "" when the message says it all.
+        code: The error's code in ``schemas.codes``.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", code: str = UNCODED) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.code = code
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.hint})" if self.hint else self.message
+        text = f"{self.code}: {self.message}"
+        return f"{text} ({self.hint})" if self.hint else text
 
 
 class SourceError(ShardMergeError):
@@ -46,8 +60,8 @@ class UnparsableDDL(SourceError):
         offset: Index of the character where parsing stopped.
     """
 
-    def __init__(self, message: str, sql: str, offset: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, sql: str, offset: int, *, code: str = UNCODED) -> None:
+        super().__init__(message, code=code)
         self.sql = sql
         self.offset = offset
 
@@ -92,8 +106,9 @@ class TargetError(ShardMergeError):
         statement: str = "",
         retryable: bool = False,
         hint: str = "",
+        code: str = UNCODED,
     ) -> None:
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, code=code)
         self.number = number
         self.statement = statement
         self.retryable = retryable

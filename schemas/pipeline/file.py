@@ -58,13 +58,14 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"pipeline file: {error}") from None
+        raise ConfigError(f"pipeline file: {error}", code="SM-5001") from None
     document = _substitute(document, env, "pipeline file")
     known = {"pipeline", "kafka", "connect", "sources", "routes", "target", "sink"}
     if unknown := sorted(set(document) - known):
         raise ConfigError(
             f"pipeline file: unknown table {unknown[0]!r}",
             hint=f"known: {', '.join(sorted(known))}",
+            code="SM-5002",
         )
     head = _table(document, "pipeline")
     check_keys(head, ("mode", "name"), "[pipeline]")
@@ -94,7 +95,7 @@ def _validate(pipeline: Pipeline) -> None:
         ("server_id", [s.server_id for s in pipeline.sources]),
     ):
         if len(set(values)) != len(values):
-            raise ConfigError(f"[[sources]]: two sources have the same {what}")
+            raise ConfigError(f"[[sources]]: two sources have the same {what}", code="SM-5102")
     check_routes(pipeline.routes)
     for name in sorted({rule.row_topic for rule in pipeline.routes if rule.row_topic}):
         _row_topic(pipeline, name)
@@ -107,11 +108,13 @@ def _validate(pipeline: Pipeline) -> None:
         ):
             raise ConfigError(
                 f"source {source.name}: an origin column cannot hold the name, it is longer than "
-                f"{MAX_NAME_CHARACTERS} characters"
+                f"{MAX_NAME_CHARACTERS} characters",
+                code="SM-5104",
             )
         if source.flavour not in ("mysql", "mariadb"):
             raise ConfigError(
-                f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb"
+                f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb",
+                code="SM-5005",
             )
 
 
@@ -122,12 +125,14 @@ def _row_topic(pipeline: Pipeline, name: str) -> None:
             raise ConfigError(
                 f"[[routes]]: row_topic {name!r} is a name that topics of {owner!r} have",
                 hint="choose one that begins otherwise, such as the target's, if that does",
+                code="SM-5303",
             )
     for source in pipeline.sources:
         if len(source.name) > MAX_SHARED_SOURCE:
             raise ConfigError(
                 f"source {source.name}: with a row_topic its name must not be longer than "
-                f"{MAX_SHARED_SOURCE} characters"
+                f"{MAX_SHARED_SOURCE} characters",
+                code="SM-5104",
             )
 
 
@@ -136,11 +141,13 @@ def _kafka(kafka: Kafka) -> Kafka:
         raise ConfigError(
             f"[kafka]: row_format {kafka.row_format!r} is not known",
             hint=f"known: {', '.join(ROW_FORMATS)}",
+            code="SM-5005",
         )
     if kafka.record_format not in RECORD_FORMATS:
         raise ConfigError(
             f"[kafka]: record_format {kafka.record_format!r} is not known",
             hint=f"known: {', '.join(RECORD_FORMATS)}",
+            code="SM-5005",
         )
     needing = ["row_format 'avro'"] if kafka.row_format == "avro" else []
     needing += ["record_format 'avro-registry'"] if kafka.record_format == "avro-registry" else []
@@ -149,32 +156,42 @@ def _kafka(kafka: Kafka) -> Kafka:
             f"[kafka]: {needing[0]} needs schema_registry, an address that begins with "
             f"http:// or https:// and holds no user, not {kafka.schema_registry!r}",
             hint="http://HOST:8081, or Apicurio's http://HOST:8080/apis/ccompat/v7",
+            code="SM-5202",
         )
     if kafka.schema_registry and not needing:
         raise ConfigError(
             f"[kafka]: row_format {kafka.row_format!r} and record_format {kafka.record_format!r} "
-            "have no schema_registry"
+            "have no schema_registry",
+            code="SM-5202",
         )
     if kafka.row_format == "avro":
         by_address = "apicurio" if CCOMPAT in kafka.schema_registry else "confluent"
         kafka = replace(kafka, avro_converter=kafka.avro_converter or by_address)
         if kafka.avro_converter not in ("apicurio", "confluent"):
-            raise ConfigError(f"[kafka]: avro_converter {kafka.avro_converter!r} is not known")
+            raise ConfigError(
+                f"[kafka]: avro_converter {kafka.avro_converter!r} is not known", code="SM-5005"
+            )
         if kafka.avro_converter == "apicurio" and CCOMPAT not in kafka.schema_registry:
             raise ConfigError(
-                f"[kafka]: avro_converter 'apicurio' needs a schema_registry with {CCOMPAT} in it"
+                f"[kafka]: avro_converter 'apicurio' needs a schema_registry with {CCOMPAT} in it",
+                code="SM-5202",
             )
     elif kafka.avro_converter:
-        raise ConfigError(f"[kafka]: row_format {kafka.row_format!r} has no avro_converter")
+        raise ConfigError(
+            f"[kafka]: row_format {kafka.row_format!r} has no avro_converter", code="SM-5202"
+        )
     if bool(kafka.schema_registry_user) != bool(kafka.schema_registry_password):
-        raise ConfigError("[kafka]: schema_registry_user and schema_registry_password go together")
+        raise ConfigError(
+            "[kafka]: schema_registry_user and schema_registry_password go together", code="SM-5202"
+        )
     if ":" in kafka.schema_registry_user:
         # RFC 7617: the password begins after the first colon.
         raise ConfigError(
-            f"[kafka]: schema_registry_user {kafka.schema_registry_user!r} has a colon"
+            f"[kafka]: schema_registry_user {kafka.schema_registry_user!r} has a colon",
+            code="SM-5202",
         )
     if kafka.schema_registry_user and not kafka.schema_registry:
-        raise ConfigError("[kafka]: schema_registry_user without schema_registry")
+        raise ConfigError("[kafka]: schema_registry_user without schema_registry", code="SM-5202")
     return kafka
 
 
@@ -182,29 +199,34 @@ def _target(entry: Mapping[str, Any]) -> Target:
     if entry.get("kind") == "iceberg":
         target = _iceberg(entry)
     elif "catalog" in entry:
-        raise ConfigError("[target]: only kind 'iceberg' has a catalog")
+        raise ConfigError("[target]: only kind 'iceberg' has a catalog", code="SM-5402")
     else:
         target = _build(Target, entry, "[target]")
     if target.kind not in TARGETS:
         raise ConfigError(
-            f"[target]: kind {target.kind!r} is not known", hint=f"known: {', '.join(TARGETS)}"
+            f"[target]: kind {target.kind!r} is not known",
+            hint=f"known: {', '.join(TARGETS)}",
+            code="SM-5005",
         )
     oldest, newest = TARGETS[target.kind]
     if target.kind not in ("mysql", "iceberg") and "version" not in entry:
         raise ConfigError(
             f"[target]: key 'version' is missing, kind {target.kind!r} has no default",
             hint="the numbers that SELECT VERSION() begins with",
+            code="SM-5003",
         )
     if not re.fullmatch(r"\d{1,2}(\.\d{1,2}){0,2}", target.version):
         raise ConfigError(
             f"[target]: version must be one to three numbers with dots, not {target.version!r}",
             hint="the numbers that SELECT VERSION() begins with",
+            code="SM-5004",
         )
     numbers = tuple(int(number) for number in target.version.split("."))
     if not oldest <= numbers < (newest + 1,):
         raise ConfigError(
             f"[target]: version {target.version} of {target.kind} is not supported",
             hint=f"from {'.'.join(map(str, oldest))} to {newest}.x",
+            code="SM-5401",
         )
     return target
 
@@ -212,7 +234,9 @@ def _target(entry: Mapping[str, Any]) -> Target:
 def _iceberg(entry: Mapping[str, Any]) -> Target:
     if unneeded := sorted({"host", "port", "user", "password"} & set(entry)):
         raise ConfigError(
-            f"[target]: kind 'iceberg' has no {unneeded[0]}", hint="it has a [target.catalog]"
+            f"[target]: kind 'iceberg' has no {unneeded[0]}",
+            hint="it has a [target.catalog]",
+            code="SM-5402",
         )
     given = {key: value for key, value in entry.items() if key != "catalog"}
     nowhere = {"host": "", "port": 0, "user": "", "password": "", "version": ICEBERG_VERSION}
@@ -222,22 +246,24 @@ def _iceberg(entry: Mapping[str, Any]) -> Target:
 
 def _name(value: object, where: str) -> str:
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9_-]+", value):
-        raise ConfigError(f"{where} must be letters, digits, '_' or '-', not {value!r}")
+        raise ConfigError(
+            f"{where} must be letters, digits, '_' or '-', not {value!r}", code="SM-5004"
+        )
     return value
 
 
 def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     if name not in document:
-        raise ConfigError(f"pipeline file: table [{name}] is missing")
+        raise ConfigError(f"pipeline file: table [{name}] is missing", code="SM-5003")
     if not isinstance(document[name], dict):
-        raise ConfigError(f"pipeline file: {name!r} must be a table")
+        raise ConfigError(f"pipeline file: {name!r} must be a table", code="SM-5004")
     return document[name]  # type: ignore[no-any-return]
 
 
 def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     entries = document.get(name)
     if not isinstance(entries, list) or not entries:
-        raise ConfigError(f"pipeline file: at least one [[{name}]] is needed")
+        raise ConfigError(f"pipeline file: at least one [[{name}]] is needed", code="SM-5003")
     return entries
 
 
@@ -247,10 +273,12 @@ def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
     for name, spec in specs.items():
         if name not in entry:
             if spec.default is MISSING and spec.default_factory is MISSING:
-                raise ConfigError(f"{where}: key {name!r} is missing")
+                raise ConfigError(f"{where}: key {name!r} is missing", code="SM-5003")
             continue
         if type(entry[name]).__name__ != str(spec.type):
-            raise ConfigError(f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}")
+            raise ConfigError(
+                f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}", code="SM-5004"
+            )
     return cls(**entry)
 
 
@@ -263,7 +291,9 @@ def _substitute(value: Any, env: Mapping[str, str], where: str) -> Any:
 
         def variable(match: re.Match[str]) -> str:
             if match.group(1) not in env:
-                raise ConfigError(f"{where}: environment variable {match.group(1)} is not set")
+                raise ConfigError(
+                    f"{where}: environment variable {match.group(1)} is not set", code="SM-5006"
+                )
             return env[match.group(1)]
 
         return re.sub(r"\$\{(\w+)\}", variable, value)

@@ -49,10 +49,12 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
     check_keys(entry, _KEYS, where)
     for key in _REQUIRED:
         if key not in entry:
-            raise ConfigError(f"{where}: {key} is missing")
+            raise ConfigError(f"{where}: {key} is missing", code="SM-5003")
     target = _text(entry, "target", "", where)
     if target.count(".") != 1:
-        raise ConfigError(f"{where}: target must be 'database.table', not {target!r}")
+        raise ConfigError(
+            f"{where}: target must be 'database.table', not {target!r}", code="SM-5004"
+        )
     database, table = target.split(".")
     return RoutingRule(
         source=_text(entry, "source", ".*", where),
@@ -83,11 +85,13 @@ def _policies(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutePolicies
             f"{where}: on_drop = 'delete' needs origin columns that tell every shard from every "
             "other",
             hint="origin = { shard = 'a_name' }, or source, database and table, all three",
+            code="SM-5304",
         )
     if policies.keyless is Keyless.REFUSE and policies.origin.position is not None:
         raise ConfigError(
             f"{where}: keyless = 'refuse' keeps rows out that origin's position is the key of",
             hint="leave one of them out",
+            code="SM-5304",
         )
     return policies
 
@@ -105,21 +109,26 @@ def check_routes(rules: Sequence[RoutingRule]) -> None:
                 f"[[routes]]: row_topic {rule.row_topic!r} is that of {'.'.join(other)} and of "
                 f"{'.'.join(target)}",
                 hint="a topic of several shards holds the rows of one target",
+                code="SM-5303",
             )
         first, here = known.setdefault(target, rule).policies, rule.policies
         if first.mode is not here.mode:
             raise ConfigError(
-                f"[[routes]]: {'.'.join(target)} has two modes", hint="a target moves in one mode"
+                f"[[routes]]: {'.'.join(target)} has two modes",
+                hint="write the same mode in all routes to the target",
+                code="SM-5306",
             )
         if first.types is not here.types:
             raise ConfigError(
                 f"[[routes]]: {'.'.join(target)} has two values of types",
-                hint="the columns of a target are joined in one order",
+                hint="write the same value of types in all routes to the target",
+                code="SM-5306",
             )
         if first.origin != here.origin:
             raise ConfigError(
                 f"[[routes]]: {'.'.join(target)} has two origins: {first.origin}; {here.origin}",
-                hint="all routes to a target give it the same origin columns",
+                hint="write the same origin in all routes to the target",
+                code="SM-5306",
             )
 
 
@@ -127,7 +136,9 @@ def one_of(kind: type[E], key: str, value: object, where: str) -> E:
     """The enum member with this value; raises ``ConfigError`` when there is none."""
     if not isinstance(value, str) or value not in tuple(kind):
         raise ConfigError(
-            f"{where}: {key} {value!r} is not known", hint=f"known: {', '.join(kind)}"
+            f"{where}: {key} {value!r} is not known",
+            hint=f"known: {', '.join(kind)}",
+            code="SM-5005",
         )
     return kind(value)
 
@@ -146,47 +157,57 @@ def _row_topic(entry: Mapping[str, Any], target: str, where: str) -> str:
     if not re.fullmatch(r"(?!__)[A-Za-z0-9._-]+", name) or len(name) > _MAX_TOPIC:
         raise ConfigError(
             f"{where}: row_topic must be letters, digits, '.', '_' or '-', {_MAX_TOPIC} at most, "
-            f"and not begin with '__', not {name!r}"
+            f"and not begin with '__', not {name!r}",
+            code="SM-5004",
         )
     if "\\g<" in target:
         raise ConfigError(
             f"{where}: row_topic is one topic, and target {target!r} stands for many",
             hint="write a route, with a topic, for each of these targets",
+            code="SM-5303",
         )
     return name
 
 
 def _origin(entry: object, where: str) -> Origin:
     if not isinstance(entry, dict):
-        raise ConfigError(f"{where} must be a table, not {entry!r}")
+        raise ConfigError(f"{where} must be a table, not {entry!r}", code="SM-5004")
     check_keys(entry, (*OriginPart, _IN_KEYS), where)
     in_keys = entry.get(_IN_KEYS, False)
     if not isinstance(in_keys, bool):
-        raise ConfigError(f"{where}: {_IN_KEYS} must be true or false, not {in_keys!r}")
+        raise ConfigError(
+            f"{where}: {_IN_KEYS} must be true or false, not {in_keys!r}", code="SM-5004"
+        )
     columns = []
     for key in entry:
         if key == _IN_KEYS:
             continue
         name = _text(entry, key, "", where)
         if not 0 < len(name) <= MAX_NAME_CHARACTERS:
-            raise ConfigError(f"{where}: {key} must name a column, not {name!r}")
+            raise ConfigError(f"{where}: {key} must name a column, not {name!r}", code="SM-5004")
         columns.append(OriginColumn(OriginPart(key), name))
     if len({column.name.lower() for column in columns}) < len(columns):
-        raise ConfigError(f"{where}: two columns have the same name")
+        raise ConfigError(f"{where}: two columns have the same name", code="SM-5305")
     origin = Origin(tuple(columns), in_keys)
     if in_keys and not origin.of_shard:
-        raise ConfigError(f"{where}: {_IN_KEYS} without a column that names the shard")
+        raise ConfigError(
+            f"{where}: {_IN_KEYS} without a column that names the shard", code="SM-5305"
+        )
     return origin
 
 
 def check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     """Raise ``ConfigError`` when a table of the pipeline file has a key that is not known."""
     if unknown := sorted(set(entry) - set(known)):
-        raise ConfigError(f"{where}: unknown key {unknown[0]!r}", hint=f"known: {', '.join(known)}")
+        raise ConfigError(
+            f"{where}: unknown key {unknown[0]!r}",
+            hint=f"known: {', '.join(known)}",
+            code="SM-5002",
+        )
 
 
 def _text(entry: Mapping[str, Any], key: str, default: str, where: str) -> str:
     value = entry.get(key, default)
     if not isinstance(value, str):
-        raise ConfigError(f"{where}: {key} must be of type str, not {value!r}")
+        raise ConfigError(f"{where}: {key} must be of type str, not {value!r}", code="SM-5004")
     return value

@@ -64,7 +64,8 @@ class RoutingRule:
                 re.compile(pattern)
             except re.error as error:
                 raise ConfigError(
-                    f"routing rule: {field} {pattern!r} is not a regular expression: {error}"
+                    f"routing rule: {field} {pattern!r} is not a regular expression: {error}",
+                    code="SM-5302",
                 ) from None
 
     def match(self, shard: ShardId) -> TargetTable | None:
@@ -108,7 +109,8 @@ def _expand(template: str, groups: dict[str, str]) -> str:
         name = match.group(1)
         if name not in groups:
             raise ConfigError(
-                f"routing rule: target {template!r} names group {name!r}, which no pattern has"
+                f"routing rule: target {template!r} names group {name!r}, which no pattern has",
+                code="SM-5302",
             )
         return groups[name]
 

@@ -71,7 +71,7 @@ def check_condition(text: str, where: str) -> None:
         tree = _parsed(text)
     except SqlglotError as error:
         headline = str(error).partition("\n")[0]
-        raise ConfigError(f"{where}: where is no condition: {headline}") from None
+        raise ConfigError(f"{where}: where is no condition: {headline}", code="SM-5307") from None
     for node in tree.walk():
         known = {*_PARTS, "negate"} if isinstance(node, exp.Like) else _PARTS
         said = {part for part, value in node.args.items() if value}
@@ -80,9 +80,10 @@ def check_condition(text: str, where: str) -> None:
                 f"{where}: where has {node.sql('mysql')!r}, which is not supported",
                 hint="compare columns with literals (=, <>, <, >, <=>, IN, BETWEEN, LIKE, IS "
                 "NULL), joined by AND, OR, NOT",
+                code="SM-5307",
             )
     if not column_names(text):
-        raise ConfigError(f"{where}: where names no column")
+        raise ConfigError(f"{where}: where names no column", code="SM-5307")
 
 
 def column_names(text: str) -> tuple[str, ...]:
@@ -143,18 +144,20 @@ class _Compiler:
                 return _any(*found)
         if isinstance(node, exp.Like) and isinstance(node.expression, exp.Literal):
             return self._like(node)
-        raise UnsupportedDDL(f"where: {node.sql('mysql')!r} is no condition")
+        raise UnsupportedDDL(f"where: {node.sql('mysql')!r} is no condition", code="SM-5307")
 
     def _is(self, node: exp.Is) -> Condition:
         if not isinstance(node.expression, exp.Null):
-            raise UnsupportedDDL(f"where: {node.sql('mysql')!r}: only IS NULL and IS NOT NULL")
+            raise UnsupportedDDL(
+                f"where: {node.sql('mysql')!r}: only IS NULL and IS NOT NULL", code="SM-5307"
+            )
         place = self._column(node.this).place
         return lambda values: values[place] is None
 
     def _like(self, node: exp.Like) -> Condition:
         column = self._column(node.this)
         if _family(column.kind) != "text":
-            raise UnsupportedDDL(f"where: {node.sql('mysql')!r}: LIKE is for text")
+            raise UnsupportedDDL(f"where: {node.sql('mysql')!r}: LIKE is for text", code="SM-5307")
         matches = re.compile(_like_pattern(node.expression.this), re.DOTALL).fullmatch
         place, wanted = column.place, not node.args.get("negate")
 
@@ -188,6 +191,7 @@ class _Compiler:
             raise UnsupportedDDL(
                 f"where: {left.sql('mysql')} and {right.sql('mysql')} cannot be compared",
                 hint="compare a column with a literal or a column of its own kind",
+                code="SM-5307",
             )
         (family,) = families
         return self._operand(left, family), self._operand(right, family)
@@ -214,7 +218,7 @@ class _Compiler:
 
     def _column(self, node: exp.Expr) -> ConditionColumn:
         if not isinstance(node, exp.Column):
-            raise UnsupportedDDL(f"where: {node.sql('mysql')!r} is no column")
+            raise UnsupportedDDL(f"where: {node.sql('mysql')!r} is no column", code="SM-5307")
         return self._columns[node.name.lower()]
 
 
@@ -227,7 +231,7 @@ def _family(kind: ColumnType) -> str:
         return "moment"
     if kind.is_string or kind.name in ("enum", "set"):
         return "text"
-    raise UnsupportedDDL(f"where: values of type {kind.name} cannot be compared")
+    raise UnsupportedDDL(f"where: values of type {kind.name} cannot be compared", code="SM-5307")
 
 
 def _literal(node: exp.Expr, family: str) -> Any:
@@ -245,7 +249,7 @@ def _literal(node: exp.Expr, family: str) -> Any:
     form = {"moment": "'YYYY-MM-DD' or 'YYYY-MM-DD HH:MM:SS'"}
     form |= dict.fromkeys(("number", "double"), "a number")
     raise UnsupportedDDL(
-        f"where: {node.sql('mysql')} stands where {form.get(family, 'a text')} must"
+        f"where: {node.sql('mysql')} stands where {form.get(family, 'a text')} must", code="SM-5307"
     )
 
 

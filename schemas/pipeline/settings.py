@@ -73,7 +73,8 @@ class Source:
     def __post_init__(self) -> None:
         if not 0 <= self.epoch <= MAX_EPOCH:
             raise ConfigError(
-                f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}"
+                f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}",
+                code="SM-5004",
             )
 
     def reads_database(self, database: str) -> bool:
@@ -199,9 +200,13 @@ class Sink:
     def __post_init__(self) -> None:
         for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
             if getattr(self, name) < 1:
-                raise ConfigError(f"[sink]: {name} must be 1 or more, not {getattr(self, name)}")
+                raise ConfigError(
+                    f"[sink]: {name} must be 1 or more, not {getattr(self, name)}", code="SM-5004"
+                )
         if self.gather_ms < 0:
-            raise ConfigError(f"[sink]: gather_ms must be 0 or more, not {self.gather_ms}")
+            raise ConfigError(
+                f"[sink]: gather_ms must be 0 or more, not {self.gather_ms}", code="SM-5004"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,4 +231,4 @@ class Pipeline:
         for source in self.sources:
             if source.name == name:
                 return source
-        raise ConfigError(f"no source {name!r} in pipeline {self.name!r}")
+        raise ConfigError(f"no source {name!r} in pipeline {self.name!r}", code="SM-5103")

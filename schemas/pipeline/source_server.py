@@ -21,6 +21,7 @@ def server_context(source: Source) -> ServerContext:
         raise ConfigError(
             f"source {source.name}: version {source.version!r} is not numbers with points",
             hint="SELECT VERSION() tells it; write it without what follows the numbers",
+            code="SM-5004",
         )
     return ServerContext(
         flavour=source.flavour,

@@ -38,18 +38,25 @@ def parse_catalog(entry: object) -> SparkCatalog:
         raise ConfigError(
             f"pipeline file: table {_WHERE} is missing, kind 'iceberg' needs it",
             hint='for example: type = "hadoop", warehouse = "/data/warehouse"',
+            code="SM-5003",
         )
     name = entry.get("name", "lake")
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ConfigError(f"{_WHERE}: name must be letters, digits or '_', not {name!r}")
+        raise ConfigError(
+            f"{_WHERE}: name must be letters, digits or '_', not {name!r}", code="SM-5004"
+        )
     properties = {key: _text(key, value) for key, value in entry.items() if key != "name"}
     if "type" not in properties and "catalog-impl" not in properties:
         raise ConfigError(
-            f"{_WHERE}: key 'type' is missing", hint="hadoop, hive, rest, jdbc, glue or nessie"
+            f"{_WHERE}: key 'type' is missing",
+            hint="hadoop, hive, rest, jdbc, glue or nessie",
+            code="SM-5003",
         )
     if properties.get("type") == "hadoop" and not properties.get("warehouse"):
         raise ConfigError(
-            f"{_WHERE}: key 'warehouse' is missing", hint="where the tables' files go"
+            f"{_WHERE}: key 'warehouse' is missing",
+            hint="where the tables' files go",
+            code="SM-5003",
         )
     return SparkCatalog(name, tuple(sorted(properties.items())))
 
@@ -62,4 +69,4 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     hint = f'write a key with dots in quotes: "{key}.…" = "…"' if isinstance(value, dict) else ""
-    raise ConfigError(f"{_WHERE}: {key} must be a text, not {value!r}", hint=hint)
+    raise ConfigError(f"{_WHERE}: {key} must be a text, not {value!r}", hint=hint, code="SM-5004")

@@ -5,7 +5,7 @@ little-endian), then Avro binary. The contract is ``avro/*.avsc``, one self-cont
 record. A record is read with the schema that its fingerprint names: the current contract, or one of
 ``avro/earlier.json``. Records of an earlier contract take the default for each field that they do
 not have. A decision's statements that have no actions get them from their texts
-(``earlier_statements``).
+(``earlier_statements``), and reasons without a code get one that says so (``earlier_codes``).
 
 ``avro`` reads the contract and computes the fingerprints; ``fastavro``, which is compiled, writes
 and reads the bytes. A test checks that both write the same bytes.
@@ -32,6 +32,7 @@ import fastavro
 from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 
 from .decisions import Decision, JoinedSchema
+from .earlier_codes import with_codes
 from .earlier_statements import with_actions
 from .operator_commands import OperatorCommand
 from .plain import alternatives, from_plain, plain_fields
@@ -95,12 +96,14 @@ def decode(data: bytes) -> Record:
         raise ContractError(
             f"not an Avro single-object record: it begins with {data[:4].hex() or 'nothing'}",
             hint="the topic holds a record that shardmerge did not write",
+            code="SM-2101",
         )
     contract = _readers().get(data[:HEADER_BYTES])
     if contract is None:
         raise UnknownSchemaVersion(
             f"a record has the unknown schema fingerprint {data[2:HEADER_BYTES].hex()}",
             hint="it was written by another version of shardmerge: run that version or a newer one",
+            code="SM-2102",
         )
     body = io.BytesIO(data[HEADER_BYTES:])
     try:
@@ -115,7 +118,8 @@ def decode(data: bytes) -> Record:
         raise _damaged(contract, f"{type(error).__name__} {error}".strip()) from error
     if left := len(data) - HEADER_BYTES - body.tell():
         raise _damaged(contract, f"{left} bytes are left over")
-    return with_actions(from_plain(contract.record_type, plain))
+    record = with_actions(from_plain(contract.record_type, plain))
+    return record if contract.header in _current_headers() else with_codes(record)
 
 
 def contracts() -> tuple[tuple[str, bytes, str], ...]:
@@ -134,6 +138,7 @@ def _damaged(contract: _Contract, what: str) -> ContractError:
     return ContractError(
         f"a {contract.record_type.__name__} record is damaged: {what}",
         hint="shardmerge did not write these bytes: see which program wrote into the topic",
+        code="SM-2103",
     )
 
 
@@ -202,6 +207,11 @@ def _current() -> dict[type[Record], _Contract]:
         )
         for name, record_type in RECORDS.items()
     }
+
+
+@cache
+def _current_headers() -> frozenset[bytes]:
+    return frozenset(contract.header for contract in _current().values())
 
 
 @cache

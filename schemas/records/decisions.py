@@ -150,6 +150,7 @@ class Decision:
         statements: In execution order; empty unless ``outcome`` is ``emit``.
         reason: Why, one sentence for people.
         hint: For a hold: what ends it.
+        code: Of the reason of a hold or of a refused command, see ``schemas.codes``; "" otherwise.
         conflict: Path and both sides when the schemas have no join, "" otherwise.
         columns: The shard's columns after the change, in order; empty when the shard is dropped
             or its schema is unknown.
@@ -196,6 +197,7 @@ class Decision:
     fixups: tuple[Fixup, ...] = ()
     renewed: tuple[str, ...] = ()
     reloads: tuple[Reload, ...] = ()
+    code: str = ""
 
     @property
     def released(self) -> tuple[ShardId, ...]:

@@ -58,6 +58,7 @@ class OperatorCommand:
         argument: See ``CommandKind``.
         schema: The schema that the tracker read from the argument of ``set-schema``.
         error: Why the tracker could not read it; "" otherwise.
+        code: Of the error, see ``schemas.codes``; "" without an error.
         by: Who gave it, for people.
         ts_ms: When, for people.
     """
@@ -71,6 +72,7 @@ class OperatorCommand:
     error: str = ""
     by: str = ""
     ts_ms: int = 0
+    code: str = ""
 
     def __str__(self) -> str:
         parts = [self.kind.value, str(self.shard or ""), self.argument]

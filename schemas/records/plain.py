@@ -95,7 +95,7 @@ def from_plain(cls: type[T], plain: Any) -> T:
     try:
         return _reader(kind)(plain)  # type: ignore[no-any-return]
     except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise ContractError(f"not a {cls.__name__}: {error}") from error
+        raise ContractError(f"not a {cls.__name__}: {error}", code="SM-2103") from error
 
 
 def dump(value: Any) -> bytes:
@@ -114,7 +114,7 @@ def load(cls: type[T], data: bytes) -> T:
     try:
         plain = json.loads(data)
     except ValueError as error:
-        raise ContractError(f"not a {cls.__name__}: {error}") from error
+        raise ContractError(f"not a {cls.__name__}: {error}", code="SM-2103") from error
     return from_plain(cls, plain)
 
 

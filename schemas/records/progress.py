@@ -18,6 +18,7 @@ class ShardProgress:
         offset: Next row offset to apply, summed over the shard's row partitions.
         waiting: Reason why rows are parked; "" when they flow.
         hint: What the operator can do about it; "" when nothing needs to be done.
+        code: Of the reason, see ``schemas.codes``; "" when rows flow.
         position: The gate or row that the shard waits at; None when rows flow.
         since_ms: When the sink first saw the shard wait there, in milliseconds since 1970; 0 when
             rows flow.
@@ -34,6 +35,7 @@ class ShardProgress:
     since_ms: int = 0
     parked: int = 0
     overwritten: int = 0
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class StatementProgress:
         detail: Who waits for whom, the target's error, or the target's report about a running
             statement.
         since_ms: When the sink first saw this state, in milliseconds since 1970.
+        code: Of what it waits for or why it was refused, see ``schemas.codes``; "" while it runs.
     """
 
     version: int
@@ -56,6 +59,7 @@ class StatementProgress:
     state: str
     detail: str = ""
     since_ms: int = 0
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ class FailureProgress:
         where: Which of Kafka's partitions have the rows, for people.
         times: How many tries failed in a row.
         since_ms: When the sink saw the first of them, in milliseconds since 1970.
+        code: Of the error, see ``schemas.codes``.
     """
 
     message: str
@@ -75,6 +80,7 @@ class FailureProgress:
     where: str
     times: int
     since_ms: int = 0
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 
 from .codec import HEADER_BYTES, MARKER, RECORDS, Record, decode, encode
+from .earlier_codes import lacks_codes, with_codes
 from .earlier_statements import with_actions
 from .plain import from_plain, to_plain
 
@@ -81,6 +82,7 @@ class RecordFormat:
         raise ContractError(
             f"not a record of shardmerge: it begins with {value[:4].hex() or 'nothing'}",
             hint="the topic holds a record that shardmerge did not write",
+            code="SM-2101",
         )
 
     def _header(self, number: int) -> bytes:
@@ -92,11 +94,13 @@ class RecordFormat:
                 f"a record names schema {number} of a registry, and none is asked",
                 hint='give the pipeline record_format = "avro-registry" as long as its topics '
                 "hold such records",
+                code="SM-2104",
             )
         raise UnknownSchemaVersion(
             f"a record has the schema {number} of the registry, which is of no known contract",
             hint="it was written by another version of shardmerge (run that version or a newer "
             "one), or with another registry",
+            code="SM-2102",
         )
 
 
@@ -113,11 +117,13 @@ def _of_json(value: bytes) -> Record:
     try:
         plain = json.loads(value)
     except ValueError as error:
-        raise ContractError(f"not a record of shardmerge: {error}") from error
+        raise ContractError(f"not a record of shardmerge: {error}", code="SM-2101") from error
     name = plain.pop("record", None)
     if (record_type := _TYPES.get(name)) is None:
         raise ContractError(
             f"a JSON record of the unknown type {name!r}",
             hint=f"the key 'record' names one of {', '.join(_TYPES)}",
+            code="SM-2101",
         )
-    return with_actions(from_plain(record_type, plain))
+    record = with_actions(from_plain(record_type, plain))
+    return with_codes(record) if lacks_codes(value) else record

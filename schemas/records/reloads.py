@@ -45,7 +45,7 @@ def reloads_in(text: str) -> tuple[Reload, ...]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise ContractError(f"not a list of readings: {error}") from error
+        raise ContractError(f"not a list of readings: {error}", code="SM-2103") from error
     if not isinstance(found, list) or not found:
-        raise ContractError("not a list of readings")
+        raise ContractError("not a list of readings", code="SM-2103")
     return tuple(sorted(from_plain(Reload, item) for item in found))

@@ -53,6 +53,7 @@ class SchemaChange:
         policies: The policies of the shard's route.
         error: Why the tracker does not know the schema after; "" when it does. With an error the
             shard is held, and ``hint`` says what the operator can do.
+        code: Of the error, see ``schemas.codes``; "" without an error.
         ts_ms: Debezium's time of the event, for people and latency figures only.
     """
 
@@ -70,3 +71,4 @@ class SchemaChange:
     hint: str = ""
     ts_ms: int = 0
     policies: RoutePolicies = field(default=EARLIEST_POLICIES, metadata=FLAT)
+    code: str = ""

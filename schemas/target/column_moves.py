@@ -100,5 +100,6 @@ def _refusal(change: TargetChange, moves: dict[str, ColumnMove]) -> CannotRender
                 f"the generated column {name} would be dropped and added again, "
                 "and the primary key needs it",
                 f"take {name} out of the primary key, or undo the change of its expression",
+                code="SM-1230",
             )
     return None

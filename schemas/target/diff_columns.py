@@ -251,6 +251,7 @@ def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender
         return CannotRender(
             f"MySQL does not turn the VIRTUAL column {name} into an ordinary one",
             f"drop {name} on every shard and add it again, or make it STORED first",
+            code="SM-1225",
         )
     same_storage = before.generated.stored == after.generated.stored
     if before.name == name and same_storage:

@@ -162,6 +162,7 @@ class Barriers:
                     f"the high watermark of {partition} went back from {before} to {watermark}",
                     hint="the topic was deleted and made anew, or the cluster lost data: what was "
                     "applied is not known any more; merge the source again from a snapshot",
+                    code="SM-2116",
                 )
             self._watermarks[partition] = watermark
 
@@ -212,6 +213,7 @@ class Barriers:
                     f"decisions name source {source!r}, which the pipeline file does not have",
                     hint="add it to the pipeline file again, since its shards are part of the "
                     "target; `shardmerge command leave` takes them out",
+                    code="SM-2115",
                 )
             lacking = missing(barrier, tail, decisions, ddl_read_to)
             if lacking is None:

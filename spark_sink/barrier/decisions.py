@@ -156,6 +156,7 @@ class Decisions:
                     f"for {decision.id}",
                     hint="two coordinators wrote it, or it was made anew: replay the schema-log "
                     "into an empty ddl topic",
+                    code="SM-2112",
                 )
             return False
         self._records[key] = decision
@@ -222,6 +223,7 @@ class Decisions:
                 f"decision {decision.version} of {target.target} reloads {reload.shard} at "
                 f"{reload.position}, before its gate at {last.position}",
                 hint="the ddl topic was written by another version, or by two coordinators",
+                code="SM-2113",
             )
         without = set(last.left_out)
         columns = (ShardColumn("", c.column) if c.id in without else c for c in last.columns)
@@ -261,6 +263,7 @@ class Decisions:
                 f"decision {decision.version} of {target.target} stands at {position} in "
                 f"{name}, before the gate at {shard.gates[-1].position}",
                 hint="the source's binlog began anew: give its connector a new position epoch",
+                code="SM-2113",
             )
         shard.append(
             Gate(
@@ -273,6 +276,7 @@ class Decisions:
                 seen=self.seen + 1,
                 reason=decision.reason,
                 hint=decision.hint,
+                code=decision.code,
                 renewed=decision.renewed,
                 # The gate is no restart if the table was dropped before: it starts anew here.
                 began_ms=max(decision.ts_ms, 1)

@@ -17,12 +17,14 @@ class Stop:
     Attributes:
         held: True when the decision holds the shard. False when rows wait for a statement, or for
             something of the shard itself (``first_stop``).
+        code: Of the reason, see ``schemas.codes``.
     """
 
     gate: Gate
     held: bool
     reason: str
     hint: str
+    code: str = ""
 
     @property
     def position(self) -> SourcePosition:
@@ -30,25 +32,27 @@ class Stop:
         return self.gate.position
 
 
-def first_stop(shard: ShardGates, frontier: int, own: tuple[int, str] | None = None) -> Stop | None:
+def first_stop(
+    shard: ShardGates, frontier: int, own: tuple[int, str, str] | None = None
+) -> Stop | None:
     """The first gate that may not be passed; None when all may.
 
     Args:
         shard: The shard's gates.
         frontier: Lowest version of the target whose rows must wait (``statements.frontier``).
         own: Index of the gate at which the shard's rows wait for something of the shard itself,
-            and what that is; None when they do not wait so.
+            what that is, and its code; None when they do not wait so.
     """
     index = shard.first_blocked(frontier)
     if own is not None and own[0] < index:
-        return Stop(shard.gates[own[0]], False, own[1], "")
+        return Stop(shard.gates[own[0]], False, own[1], "", own[2])
     if index == len(shard.gates):
         return None
     gate = shard.gates[index]
     effective = gate.effective_version
     if effective is None:
-        return Stop(gate, True, gate.reason, gate.hint)
-    return Stop(gate, False, f"waits for the target to reach version {effective}", "")
+        return Stop(gate, True, gate.reason, gate.hint, gate.code)
+    return Stop(gate, False, f"waits for the target to reach version {effective}", "", "SM-1601")
 
 
 def key_stop(shard: ShardGates, rows: RowProgress) -> tuple[int, str] | None:

@@ -24,7 +24,7 @@ class Gate:
     Attributes:
         version: Of the decision.
         position: Rows from here on (inclusive) lie behind the gate.
-        outcome, columns, key, live, reason, hint, renewed: Of the decision.
+        outcome, columns, key, live, reason, hint, renewed, code: Of the decision.
         seen: ``Decisions.seen`` when this decision was shown, itself included. Watermarks with
             this ``seen`` or a higher one were read after the decision was seen.
         released_by: Version that opened a held gate; None while it is held, and for every other
@@ -54,6 +54,7 @@ class Gate:
     passed_over: bool = False
     began_ms: int = 0
     reloads: bool = False
+    code: str = ""
 
     @property
     def begins_anew(self) -> bool:

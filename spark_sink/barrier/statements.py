@@ -67,12 +67,14 @@ class OpenStatement:
 
     Attributes:
         detail: What it waits for, or the target's error from its last try.
+        code: Of the detail, see ``schemas.codes``.
     """
 
     key: StatementKey
     statement: TargetStatement
     state: StatementState
     detail: str = ""
+    code: str = ""
 
     @property
     def is_refused(self) -> bool:
@@ -88,6 +90,7 @@ class Refused:
 
     error: str
     resting: bool
+    code: str = "SM-3101"
 
 
 def open_statements(
@@ -123,10 +126,10 @@ def open_statements(
             before = refused_of.get(statement.subjects[0])
         if before is not None:
             detail = f"waits for statement {before.version}.{before.ordinal}"
-            found.append(OpenStatement(key, statement, StatementState.WAITING, detail))
+            found.append(OpenStatement(key, statement, StatementState.WAITING, detail, "SM-1622"))
         elif reloaded := _reloaded_before(target, key, statement, executed):
             detail = f"waits until the rows of {reloaded}, which are read again, are taken out"
-            found.append(OpenStatement(key, statement, StatementState.DEBT, detail))
+            found.append(OpenStatement(key, statement, StatementState.DEBT, detail, "SM-1623"))
         else:
             at = _at_its_turn(target, key, statement, refused.get(key), rows)
             found.append(_waiting_for_rereads(target, at, left, refused, rows))
@@ -227,11 +230,13 @@ def _at_its_turn(
             limit = limit_of if is_waited_for(target, key, statement) else debt_limit_of
             waits = unapplied_before_limits(target, key.version, rows, limit)
         if waits:
-            return OpenStatement(key, statement, StatementState.DEBT, f"waits for {waits}")
+            return OpenStatement(
+                key, statement, StatementState.DEBT, f"waits for {waits}", "SM-1621"
+            )
     if refusal is None:
         return OpenStatement(key, statement, StatementState.READY)
     state = StatementState.REFUSED if refusal.resting else StatementState.READY
-    return OpenStatement(key, statement, state, refusal.error)
+    return OpenStatement(key, statement, state, refusal.error, refusal.code)
 
 
 def _waiting_for_rereads(
@@ -251,7 +256,10 @@ def _waiting_for_rereads(
             return at
         error = f"; the target refused it before: {at.detail}" if at.detail else ""
         return replace(
-            at, state=StatementState.DEBT, detail=f"waits for {awaited_text(shards)}{error}"
+            at,
+            state=StatementState.DEBT,
+            detail=f"waits for {awaited_text(shards)}{error}",
+            code="SM-1624",
         )
     if lacking and at.detail:
         behind = f"{awaited_text(lacking)} stand behind the gate at which it is held"

@@ -24,6 +24,7 @@ def check_topics(applied: Mapping[Partition, Applied], decisions: Decisions) -> 
             f"rows of {shard} were applied from {was}, and its route says {now} now",
             hint="a running pipeline keeps the row_topic of its routes: set it back; for "
             "another one merge the target again from a snapshot, as another pipeline",
+            code="SM-2119",
         )
 
 
@@ -46,4 +47,5 @@ def check_journal(
                 "ddl topic does not hold it",
                 hint="the ddl topic was made anew: replay the schema-log into it, or drop the "
                 "target table and its rows in the control database and merge again",
+                code="SM-2114",
             )

@@ -138,8 +138,11 @@ class BatchRuns:
         """After failed tasks: go on from the committed offsets, unless a failure is final."""
         for failure in failures:
             if failure.final:
-                raise ContractError(failure.message, hint=failure.hint)
-            log.warning("tasks failed", extra={"error": failure.message, "hint": failure.hint})
+                raise ContractError(failure.message, hint=failure.hint, code=failure.code)
+            log.warning(
+                "tasks failed",
+                extra={"error": failure.message, "hint": failure.hint, "code": failure.code},
+            )
         time.sleep(FAILURE_PAUSE_S)
         check_epoch(self._control, self._epoch)
         self._rows.load()

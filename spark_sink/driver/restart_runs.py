@@ -46,6 +46,7 @@ _NO_SNAPSHOT = Refusal(
     "if no snapshot was to read rows (snapshot_mode recovery, say), or the target's rows of the "
     "shard are right by now, start the sink with on_truncate = 'keep' in the shard's route; if a "
     "snapshot found no row in any table of the source, delete the target's rows of the shard first",
+    code="SM-1516",
 )
 
 
@@ -185,6 +186,7 @@ class RestartRuns:
                     f"the rows before offset {low} of {partition}, which have to go from the "
                     "target, are gone from the topic: the target does not know which they are",
                     unknown.hint,
+                    code="SM-1507",
                 )
             if is_keyless:
                 last = last_operation(reader, partition, end, self._format)
@@ -225,7 +227,9 @@ class RestartRuns:
 def _hold(restart: Restart, refusal: Refusal, progress: RowProgress) -> RowHold:
     partition = held_at(restart, progress)
     offset = progress.at(partition).offset
-    return RowHold(restart.shard, restart.position, offset, refusal.reason, refusal.hint)
+    return RowHold(
+        restart.shard, restart.position, offset, refusal.reason, refusal.hint, code=refusal.code
+    )
 
 
 def held_at(restart: Restart, progress: RowProgress) -> Partition:

@@ -65,5 +65,7 @@ class RowTopicCheck:
             if now - since >= GONE_S:
                 raise gone_error(name, self._stored[name])
         if lacking:
-            raise StackError(f"row topic {min(lacking)} is gone", hint="it is looked for again")
+            raise StackError(
+                f"row topic {min(lacking)} is gone", hint="it is looked for again", code="SM-4102"
+            )
         self._compared = there

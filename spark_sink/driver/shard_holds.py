@@ -47,6 +47,7 @@ class ShardHolds:
                     "offset": hold.offset,
                     "reason": hold.reason,
                     "hint": hold.hint,
+                    "code": hold.code,
                 },
             )
 

@@ -143,7 +143,7 @@ class ShardRemovals:
             reach("offsets-rewound")
             self._statements.start_removal(truncation, removal)
         else:
-            self._hold_truncated(truncation, UNKNOWN_ROWS, UNKNOWN_ROWS_HINT)
+            self._hold_truncated(truncation, UNKNOWN_ROWS, UNKNOWN_ROWS_HINT, "SM-1507")
 
     def _behind(self, truncation: Truncation) -> list[Advance]:
         """The moves of a shard's partitions to their first rows behind a TRUNCATE."""
@@ -159,20 +159,24 @@ class ShardRemovals:
         """Hold the shard whose rows the target refuses to delete."""
         refuses = f"the target refuses it: {error.message}"
         if isinstance(of, Truncation):
-            self._hold_truncated(of, f"TRUNCATE TABLE: {refuses}", error.hint)
+            self._hold_truncated(of, f"TRUNCATE TABLE: {refuses}", error.hint, "SM-1517")
             return
         progress = self._rows.progress
         partition = held_at(of, progress)
         offset = progress.at(partition).offset
         reason = f"its rows cannot be taken out: {refuses}"
-        self._holds.hold(partition, RowHold(of.shard, of.position, offset, reason, error.hint))
+        self._holds.hold(
+            partition, RowHold(of.shard, of.position, offset, reason, error.hint, code="SM-1517")
+        )
 
-    def _hold_truncated(self, truncation: Truncation, reason: str, hint: str) -> None:
+    def _hold_truncated(self, truncation: Truncation, reason: str, hint: str, code: str) -> None:
         """Hold the shard for a while; when a task meets the event again, all begins anew."""
         self.truncations.pop(truncation.shard, None)
         self._holds.hold(
             truncation.partition,
-            RowHold(truncation.shard, truncation.position, truncation.offset, reason, hint),
+            RowHold(
+                truncation.shard, truncation.position, truncation.offset, reason, hint, code=code
+            ),
         )
 
     def _go_on(self, restart: Restart) -> bool:

@@ -17,6 +17,8 @@ from .statement_runs import StatementResult
 
 log = logging.getLogger(__name__)
 
+REFUSED = "SM-3101"
+"""The code of a statement that the target refuses."""
 FAILURE_PAUSE_S = 1.0
 """Seconds to wait before a target that did not answer is asked again."""
 
@@ -25,6 +27,7 @@ FAILURE_PAUSE_S = 1.0
 class _Refusal:
     error: str
     retry_at: float
+    code: str
 
 
 class StatementOutcomes:
@@ -59,7 +62,7 @@ class StatementOutcomes:
             if entry.state == "done":
                 self.note(target, key)
             elif entry.state == "refused":
-                self._refuse(target, key, entry.error, now)
+                self._refuse(target, key, entry.error, now, REFUSED)
 
     def note(self, target: TargetTable, key: StatementKey) -> None:
         """Note that a statement is executed, or that a restart's mark is in the journal."""
@@ -69,7 +72,9 @@ class StatementOutcomes:
         """Target → the statements that it refused at their last try."""
         now = self._clock()
         return {
-            target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
+            target: {
+                key: Refused(r.error, now < r.retry_at, code=r.code) for key, r in refusals.items()
+            }
             for target, refusals in self._refused.items()
         }
 
@@ -88,15 +93,19 @@ class StatementOutcomes:
             assert error is not None
             if not isinstance(error, TargetError) or not error.retryable:
                 raise error
-            log.warning("statement postponed", extra={**facts, "error": str(error)})
-            self._refuse(name, key, error.message, self._clock() + FAILURE_PAUSE_S)
+            log.warning(
+                "statement postponed", extra={**facts, "error": error.message, "code": error.code}
+            )
+            self._refuse(name, key, error.message, self._clock() + FAILURE_PAUSE_S, error.code)
         elif entry.state == "done":
             self.note(name, key)
             self._refused.get(name, {}).pop(key, None)
             log.info("statement executed", extra={**facts, "elapsed_ms": result.elapsed_ms})
         else:
-            self._refuse(name, key, entry.error, self._clock() + self._retry_s)
-            log.error("statement refused", extra={**facts, "error": entry.error})
+            self._refuse(name, key, entry.error, self._clock() + self._retry_s, REFUSED)
+            log.error("statement refused", extra={**facts, "error": entry.error, "code": REFUSED})
 
-    def _refuse(self, target: TargetTable, key: StatementKey, error: str, retry_at: float) -> None:
-        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at)
+    def _refuse(
+        self, target: TargetTable, key: StatementKey, error: str, retry_at: float, code: str
+    ) -> None:
+        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at, code)

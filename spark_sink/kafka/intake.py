@@ -150,7 +150,8 @@ class Intake:
         record = self._format.read(event.value)
         if not isinstance(record, Decision):
             raise ContractError(
-                f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision"
+                f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision",
+                code="SM-2105",
             )
         return self.decisions.add(record)
 

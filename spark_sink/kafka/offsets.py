@@ -56,7 +56,9 @@ class OffsetReader:
             if known is None:
                 continue
             if known.error is not None:
-                raise StackError(f"the metadata of topic {topic}: {known.error.str()}")
+                raise StackError(
+                    f"the metadata of topic {topic}: {known.error.str()}", code="SM-4101"
+                )
             found[topic] = len(known.partitions)
         return found
 
@@ -79,7 +81,9 @@ class OffsetReader:
                 except KafkaException as error:
                     if (told := error.args[0]).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                         continue
-                    raise StackError(f"the metadata of topic {name}: {told.str()}") from error
+                    raise StackError(
+                        f"the metadata of topic {name}: {told.str()}", code="SM-4101"
+                    ) from error
                 found[name] = RowTopic(_topic_id(topic.topic_id), len(topic.partitions))
         except KafkaException as error:
             raise _unanswered(error) from error
@@ -112,7 +116,8 @@ class OffsetReader:
             others = f" and {len(names) - 1} others" if len(names) > 1 else ""
             raise StackError(
                 f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
-                hint="see its log",
+                hint="see the brokers' logs",
+                code="SM-4101",
             ) from error
         return {Partition(topic, number): end for (topic, number), end in ends.items()}
 
@@ -191,9 +196,10 @@ def _event(message: Message) -> TailRecord | TailEnd | None:
         raise ContractError(
             f"topic {topic} does not hold offset {offset} any more: {error.str()}",
             hint="it was made anew, or retention removed records: it must keep all of them",
+            code="SM-2118",
         )
     if error.fatal():
-        raise StackError(f"reading {topic}: {error.str()}")
+        raise StackError(f"reading {topic}: {error.str()}", code="SM-4108")
     # A broker is away: the client tries again, and nothing advances meanwhile.
     return None
 
@@ -207,4 +213,8 @@ def _topic_id(told: Uuid | None) -> str:
 
 
 def _unanswered(error: KafkaException) -> StackError:
-    return StackError(f"Kafka does not answer: {error.args[0].str()}", hint="see its log")
+    return StackError(
+        f"Kafka does not answer: {error.args[0].str()}",
+        hint="see the brokers' logs",
+        code="SM-4101",
+    )

@@ -58,7 +58,9 @@ class ProgressPublisher:
         try:
             self._producer.produce(self._topic, value, str(record.target), headers=headers)
         except (KafkaException, BufferError) as error:
-            raise StackError(f"the progress cannot be sent: {error}") from error
+            raise StackError(
+                f"the sink's progress cannot be written to Kafka: {error}", code="SM-4107"
+            ) from error
         self._sent[record.target] = record
         self._sent_at[record.target] = time.monotonic()
 

@@ -91,6 +91,7 @@ class RowReader:
             raise StackError(
                 f"reading {', '.join(sorted({r.topic for r in ranges}))}: {error.args[0].str()}",
                 hint="check the Kafka brokers",
+                code="SM-4108",
             ) from error
         return RangeCursor(self.consumer, ranges)
 
@@ -103,6 +104,7 @@ class RowReader:
             raise StackError(
                 f"asking for the beginning of {partition.topic}: {error.args[0].str()}",
                 hint="check the Kafka brokers",
+                code="SM-4108",
             ) from error
         return answered(int(low), partition.topic, partition.number)
 
@@ -186,6 +188,7 @@ class RangeCursor:
             raise StackError(
                 f"no record of {first} came within {_STALL_S:.0f} s, offset {self.reached(first)}",
                 hint="check the Kafka brokers",
+                code="SM-4108",
             )
         return found
 
@@ -243,10 +246,11 @@ class RangeCursor:
                 f"offset {reached} of {where} does not exist: {error.str()}",
                 hint="retention removed rows that were not applied, or the topic was made anew: "
                 "take a new snapshot of the shard",
+                code="SM-2118",
             )
         elif error.fatal() or not error.retriable():
             raise StackError(
-                f"reading {where}: {error.str()}", hint="check the Kafka brokers"
+                f"reading {where}: {error.str()}", hint="check the Kafka brokers", code="SM-4108"
             ) from KafkaException(error)
 
 

@@ -68,7 +68,7 @@ class AvroRows:
         try:
             return row_record(avro_wire.decode(value, self.schema_of(value)))
         except (UndecodableAvro, UnknownSchema) as error:
-            raise UndecodableRow(error.message, hint=error.hint) from error
+            raise UndecodableRow(error.message, hint=error.hint, code=error.code) from error
 
     def names_of(self, value: bytes) -> Names | None:
         """See ``RowFormat``."""

@@ -64,6 +64,7 @@ def changed(
                 f"row topic {name} was deleted and made anew: its topic id is {now.id}, and it"
                 f" was {was.id} when this pipeline first read it",
                 hint=f"the stored offsets are of another topic: {_ANEW}",
+                code="SM-2116",
             )
         if was.partitions != now.partitions:
             raise ContractError(
@@ -71,6 +72,7 @@ def changed(
                 " when this pipeline first read it",
                 hint="the changes of a row may stand in two partitions now, which have no order:"
                 f" {_ANEW}, and leave the number of partitions as it is",
+                code="SM-2117",
             )
         if now.id and not was.id:
             new[name] = now
@@ -91,4 +93,5 @@ def gone_error(name: str, was: RowTopic) -> ContractError:
         hint=f"rows of it may not be applied; without them {_ANEW}. When the table of its shard was"
         " dropped, restart the sink after that is decided; one that does not count any more is"
         " taken out by `shardmerge command leave`",
+        code="SM-2125",
     )

@@ -47,6 +47,7 @@ def after_batch(
             failure.hint,
             _some(places),
             known.times + 1 if known else 1,
+            code=failure.code,
         )
     return found
 

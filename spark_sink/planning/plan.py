@@ -140,8 +140,14 @@ def _plan_target(
         anew = None if restart is None else (restart.index, restart.reason)
         asked = target.awaited.since(name)
         read = None if asked is None else (shard.upto(asked) - 1, _AWAITED)
-        waits = (own.get(name), later.get(name), key_stop(shard, state.rows), anew, read)
-        first = min((w for w in waits if w is not None), default=None)
+        waits = (
+            (own.get(name), "SM-1603"),
+            (later.get(name), "SM-1604"),
+            (key_stop(shard, state.rows), "SM-1602"),
+            (anew, "SM-1609"),
+            (read, "SM-1614"),
+        )
+        first = min(((*wait, code) for wait, code in waits if wait is not None), default=None)
         if (stop := first_stop(shard, reached, first)) is not None:
             stops[name] = stop
     return TargetPlan(target.target, reached, open_now, stops)
@@ -156,6 +162,7 @@ def _available(
         raise ContractError(
             f"{partition} ends at {end}, but rows up to {standing.offset} are applied",
             hint="the row topic was deleted and made anew: merge its shard again from a snapshot",
+            code="SM-2116",
         )
     if shard in state.resting:
         return 0

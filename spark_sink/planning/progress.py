@@ -134,6 +134,7 @@ def _statement(open_statement: OpenStatement, stage: str) -> StatementProgress:
         kind=open_statement.statement.kind,
         state=state.value,
         detail=stage if state is StatementState.EXECUTING else open_statement.detail,
+        code="" if state is StatementState.EXECUTING else open_statement.code,
     )
 
 
@@ -149,17 +150,18 @@ def _shard(
     offset = sum(rows.at(partition).offset for partition in rows.partitions_of(shard))
     if reason := contradiction(decisions, shard):
         hint = "write the routing rules, or name the tables, so that each topic has one shard"
-        return ShardProgress(shard, offset, reason, hint)
+        return ShardProgress(shard, offset, reason, hint, code="SM-1610")
     if shard in rows.watermarks.strays:
-        return ShardProgress(shard, offset, *_stray(decisions, shard))
+        return ShardProgress(shard, offset, *_stray(decisions, shard), code="SM-1611")
     if (hold := standing.holds.get(shard)) is not None:
-        return ShardProgress(shard, offset, hold.reason, hold.hint, hold.position)
+        return ShardProgress(shard, offset, hold.reason, hold.hint, hold.position, code=hold.code)
     if shard in decisions.targets[plan.target].paused:
         return ShardProgress(
             shard,
             offset,
             "paused by an operator, or by its route",
-            f"shardmerge command resume --shard {shard}",
+            f"shardmerge command resume --pipeline FILE --shard {shard}",
+            code="SM-1613",
         )
     stop = plan.stops.get(shard)
     truncation = standing.truncations.get(shard)
@@ -167,18 +169,21 @@ def _shard(
         stop is None or (not stop.held and truncation.position <= stop.position)
     ):
         what = _at_truncate(truncation, rows, running)
-        return ShardProgress(shard, offset, what, position=truncation.position)
+        at = truncation.position
+        return ShardProgress(shard, offset, what, position=at, code="SM-1607")
     if stop is not None and (stop.held or rows.is_parked(shard)):
-        reason, hint = _why(stop, plan)
-        return ShardProgress(shard, offset, reason, hint, stop.position)
+        reason, hint, code = _why(stop, plan)
+        return ShardProgress(shard, offset, reason, hint, stop.position, code=code)
     if shard.source in standing.missing and rows.is_parked(shard):
-        return ShardProgress(shard, offset, f"waits for {standing.missing[shard.source]}")
+        what = f"waits for {standing.missing[shard.source]}"
+        return ShardProgress(shard, offset, what, code="SM-1605")
     for partition in rows.partitions_of(shard):
         if partition.whole in standing.unreadable and rows.is_parked(shard):
             what = open_transaction(partition, standing.unreadable[partition.whole])
-            return ShardProgress(shard, offset, f"waits for {what}", _OPEN_TRANSACTION_HINT)
+            hint = _OPEN_TRANSACTION_HINT
+            return ShardProgress(shard, offset, f"waits for {what}", hint, code="SM-1606")
     if running is not None and rows.is_parked(shard):
-        return ShardProgress(shard, offset, _behind(running))
+        return ShardProgress(shard, offset, _behind(running), code="SM-1608")
     return ShardProgress(shard, offset)
 
 
@@ -262,8 +267,8 @@ def _stray(decisions: Decisions, shard: ShardId) -> tuple[str, str]:
     )
 
 
-def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str]:
-    """Reason and hint for a closed gate."""
+def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str, str]:
+    """Reason, hint and code for a closed gate."""
     if not stop.held:
         for waiting in plan.open:
             if waiting.is_refused and waiting.key.version == plan.frontier:
@@ -271,5 +276,6 @@ def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str]:
                     f"{stop.reason}; the target refuses {waiting.statement.sql!r}: "
                     f"{waiting.detail}",
                     "change what the target refuses; the statement is tried again",
+                    "SM-1612",
                 )
-    return stop.reason, stop.hint
+    return stop.reason, stop.hint, stop.code

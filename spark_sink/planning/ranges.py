@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from shardmerge.schemas.model.errors import UNCODED
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -130,6 +131,7 @@ class RowHold:
 
     Attributes:
         collides: Whether another row of the target has the same value in a unique key.
+        code: Of the reason, see ``schemas.codes``.
     """
 
     shard: ShardId
@@ -138,6 +140,7 @@ class RowHold:
     reason: str
     hint: str
     collides: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +207,14 @@ class TaskFailure:
     Attributes:
         final: Trying again cannot help: the sink stops, with the message.
         target: The target whose rows they were to apply; None if it is not known.
+        code: Of the error, see ``schemas.codes``.
     """
 
     message: str
     hint: str = ""
     final: bool = False
     target: TargetTable | None = None
+    code: str = UNCODED
 
 
 def by_reading(tasks: Iterable[RangeTask]) -> list[tuple[RangeTask, ...]]:

@@ -61,10 +61,12 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
     options = parser.parse_args(arguments)
     port = env.get(UI_PORT, "0")
     if not port.isdigit():
-        raise ConfigError(f"{UI_PORT} must be a port number, not {port!r}")
+        raise ConfigError(f"{UI_PORT} must be a port number, not {port!r}", code="SM-5501")
     level = env.get(LOG_LEVEL, "INFO").upper()
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise ConfigError(f"{LOG_LEVEL} {level!r} is not DEBUG, INFO, WARNING or ERROR")
+        raise ConfigError(
+            f"{LOG_LEVEL} {level!r} is not DEBUG, INFO, WARNING or ERROR", code="SM-5501"
+        )
     failpoint(env.get(SETTING, ""), PLACES)
     return SinkSettings(
         pipeline_file=options.pipeline,

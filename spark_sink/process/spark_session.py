@@ -60,6 +60,7 @@ class SparkStart:
             raise ConfigError(
                 f"Spark does not start: {self._failure}",
                 hint=f"see the lines before this one; it needs {self._needs}",
+                code="SM-5503",
             ) from self._failure
         return self._session
 

@@ -41,6 +41,7 @@ def taken_over(current: int, epoch: int) -> WriterReplaced:
     return WriterReplaced(
         f"another writer took over (writer epoch {current}, this one is {epoch})",
         hint="only one sink may run per pipeline: stop this one",
+        code="SM-3103",
     )
 
 

@@ -82,9 +82,13 @@ def reloaded(state: TargetState, command: OperatorCommand) -> Step:
     try:
         reloads = reloads_in(command.argument)
     except ContractError as error:
-        return refuse(state, command, Refusal(error.message, "the watchdog gives this command"))
+        return refuse(
+            state,
+            command,
+            Refusal(error.message, "the watchdog gives this command", code=error.code),
+        )
     if why := _stale(state, reloads):
-        return refuse(state, command, Refusal(why, _AGAIN))
+        return refuse(state, command, Refusal(why, _AGAIN, code="SM-1313"))
     settled = Settled(state, unmoved(state, known_names(state)), {})
     step = obeyed(state, command, settled)
     assert step.decision is not None

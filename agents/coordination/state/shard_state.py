@@ -61,6 +61,7 @@ class Hold:
         queue: Its changes that wait for the DDL lock, in their order, the last one with ``post``.
             Empty in optimistic mode, and for a shard that has no effective schema yet.
         effects: What its held changes did to rows that it had already.
+        code: The reason's code in ``schemas.codes``.
     """
 
     version: int
@@ -70,6 +71,7 @@ class Hold:
     post: ShardSchema | None
     queue: tuple[Pending, ...] = ()
     effects: tuple[RowEffect, ...] = ()
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ class ShardState:
             position=rest[0].position,
             reason=f"waits for the DDL lock: {', '.join(rest[0].made.actions)}",
             queue=rest,
+            code="SM-1213",
         )
 
     @property

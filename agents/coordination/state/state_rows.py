@@ -35,19 +35,20 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.records.earlier_codes import EARLIER
 from shardmerge.schemas.records.plain import FLAT, dump, from_plain, load
 
 from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import TargetState, assembled
 
-FORMAT = 10
+FORMAT = 11
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+_READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 """Each format lacks what later ones added; its default is in ``_StoredHeader``. Format 3 added
 changes that wait for a DDL lock, and what operators said; 4 origin columns; 5 renames by copying; 6
 policies that an operator set; 7 the effects of changes that wait; 8 which types go together; 9
 tables that are to be read as a whole, and whether rows of shards that left stay; 10 what happens to
-a dropped shard's rows."""
+a dropped shard's rows; 11 the codes of the reasons of holds."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -130,6 +131,7 @@ def stored_state(
             f"the stored state of {target} has {header.shards} shards, but there are rows of "
             f"{len(stored)}",
             hint=_RESTORE,
+            code="SM-2202",
         )
 
     schemas: dict[str, ShardSchema] = {}
@@ -142,6 +144,7 @@ def stored_state(
                     f"the stored state of {target} lacks the schema {fingerprint} that a shard "
                     "refers to",
                     hint=_RESTORE,
+                    code="SM-2202",
                 )
             schemas[fingerprint] = _read_schema(data)
         return schemas.get(fingerprint)
@@ -157,7 +160,14 @@ def stored_state(
             )
             post = schema(held.post)
             hold = Hold(
-                held.version, held.position, held.reason, held.hint, post, queue, held.effects
+                held.version,
+                held.position,
+                held.reason,
+                held.hint,
+                post,
+                queue,
+                held.effects,
+                held.code or EARLIER,
             )
         shards.append(
             ShardState(
@@ -236,6 +246,7 @@ class _StoredHold:
     post: str
     queue: tuple[_StoredPending, ...] = ()
     effects: tuple[RowEffect, ...] = ()
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +289,14 @@ def _stored(shard: ShardState) -> _StoredShard:
         )
         post = _reference(held.post)
         hold = _StoredHold(
-            held.version, held.position, held.reason, held.hint, post, queue, held.effects
+            held.version,
+            held.position,
+            held.reason,
+            held.hint,
+            post,
+            queue,
+            held.effects,
+            held.code,
         )
     return _StoredShard(
         _reference(shard.effective),
@@ -317,6 +335,7 @@ def _read_header(target: TargetTable, data: bytes) -> _StoredHeader:
         raise ContractError(
             f"the stored state of {target} has format {found!r}, not {FORMAT}",
             hint="it was written by another version of shardmerge: run that version",
+            code="SM-2201",
         )
     return from_plain(_StoredHeader, plain)
 

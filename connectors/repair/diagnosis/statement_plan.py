@@ -82,7 +82,7 @@ def told_by_server(name: TableName, create_table: str | None) -> TableDescriptio
     # The server can write the name in other letters than a statement.
     begin = _CREATE_TABLE.match(create_table)
     if begin is None:
-        raise SourceError(f"{qualified} is no table any more")
+        raise SourceError(f"{qualified} is no table any more", code="SM-4503")
     return TableDescription(name, f"CREATE TABLE {qualified}{create_table[begin.end() :]}")
 
 
@@ -138,7 +138,9 @@ def refuse_truncate(statement: Statement, context: ServerContext) -> None:
     except SourceError:
         return
     if isinstance(parsed, TruncateTable):
-        raise UnsupportedDDL("a TRUNCATE is a record among rows, which only Debezium can place")
+        raise UnsupportedDDL(
+            "a TRUNCATE is a record among rows, which only Debezium can place", code="SM-4503"
+        )
 
 
 def named_tables(statement: Statement, context: ServerContext) -> tuple[TableName, ...]:

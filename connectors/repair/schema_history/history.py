@@ -129,6 +129,7 @@ def history_record(value: bytes | None, place: str) -> HistoryRecord | None:
             f"{place} is not a record of a schema history: {error}",
             hint="schema.history.internal.kafka.topic must name a topic that only this connector "
             "writes",
+            code="SM-2109",
         ) from error
 
 

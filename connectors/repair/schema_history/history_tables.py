@@ -155,7 +155,8 @@ class HistoryTables:
                 self._tables[name] = error
         elif before is None:
             self._tables[name] = UnsupportedDDL(
-                f"the CREATE TABLE of {name.database}.{name.table} is not in the schema history"
+                f"the CREATE TABLE of {name.database}.{name.table} is not in the schema history",
+                code="SM-4503",
             )
         renamed = [a.to for a in statement.actions if isinstance(a, RenameTableTo)]
         if not renamed:

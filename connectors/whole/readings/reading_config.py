@@ -119,6 +119,7 @@ def wanted_of(config: Mapping[str, str]) -> tuple[Wanted, ...]:
             f"the configuration of {config.get('name', 'a connector')} has no {READING} that can "
             f"be read: {error}",
             hint="delete the connector",
+            code="SM-2121",
         ) from error
 
 
@@ -172,5 +173,5 @@ def runs_of(values: Iterable[bytes | None]) -> Runs:
                 if change["type"] == "CREATE" and (name := named_table(change["id"])) is not None:
                     tables[TableName(*name)] += 1
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ContractError(f"not a schema history of Debezium: {error}") from error
+        raise ContractError(f"not a schema history of Debezium: {error}", code="SM-2109") from error
     return Runs(tables, began_ms)

@@ -57,11 +57,11 @@ def schema_after(
     """
     name = changes.TableName(table.database, table.table)
     if not actions:
-        raise UnsupportedDDL("what the statement does is not known")
+        raise UnsupportedDDL("what the statement does is not known", code="SM-3109")
     if isinstance(actions[0], TableCreation):
         return apply_create(changes.CreateTable(name, actions[0].schema), context)
     if before is None:
-        raise UnsupportedDDL(f"{table} is missing")
+        raise UnsupportedDDL(f"{table} is missing", code="SM-3109")
     alter = changes.AlterTable(name, tuple(_change(action, before) for action in actions))
     return apply_alter(before, alter, table.table, context).schema
 
@@ -100,11 +100,13 @@ def _change(action: Action, before: TableSchema) -> changes.Action:
         case CharsetChange():
             return changes.SetDefaultCharset(action.charset, action.collation)
         case TableCreation() | RowRemoval() | RowFill() | ValueMove() | DefaultFill():
-            raise UnsupportedDDL(f"{type(action).__name__} is no change of a table that is there")
+            raise UnsupportedDDL(
+                f"{type(action).__name__} is no change of a table that is there", code="SM-3109"
+            )
 
 
 def _column(schema: TableSchema, name: str) -> Column:
     found = schema.column(name)
     if found is None:
-        raise UnsupportedDDL(f"there is no column {name}")
+        raise UnsupportedDDL(f"there is no column {name}", code="SM-3109")
     return found

@@ -146,7 +146,9 @@ def change_columns(
                     plan.skipped.add(place)
                     continue
                 raise UnsupportedDDL(
-                    f"table {table_name} already has a column {late.column.name}", hint=_HINT
+                    f"table {table_name} already has a column {late.column.name}",
+                    hint=_HINT,
+                    code="SM-1102",
                 )
             entry = (normal_column(late.column, *charset, context), "")
             described[place] = entry[0]
@@ -186,7 +188,9 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
                 plan.replaced[place] = added
                 plan.late.append((place, action))
                 continue
-            raise UnsupportedDDL(f"table {table_name} has no column {action.name}", hint=_HINT)
+            raise UnsupportedDDL(
+                f"table {table_name} has no column {action.name}", hint=_HINT, code="SM-1102"
+            )
         if isinstance(action, DropColumn):
             plan.drops[folded] = place
         elif isinstance(action, ChangeColumn):
@@ -203,6 +207,7 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
         raise UnsupportedDDL(
             f"column {folded} of table {table_name} is dropped and redefined in one statement",
             hint=_HINT,
+            code="SM-1102",
         )
     return plan
 
@@ -279,6 +284,7 @@ def _insert(
             raise UnsupportedDDL(
                 f"table {table_name} has no column {place.after} to put {entry[0].name} after",
                 hint=_HINT,
+                code="SM-1102",
             )
         entries.insert(found + 1, entry)
 
@@ -291,7 +297,9 @@ def _result(
     told: tuple[frozenset[str], frozenset[str], frozenset[int], bool],
 ) -> ColumnChanges:
     if not entries:
-        raise UnsupportedDDL(f"table {table_name} would have no columns left", hint=_HINT)
+        raise UnsupportedDDL(
+            f"table {table_name} would have no columns left", hint=_HINT, code="SM-1102"
+        )
     columns = [column for column, _ in entries]
     names: set[str] = {column.name.lower() for column in columns}
     if len(names) < len(columns):
@@ -330,7 +338,9 @@ def _report_repetition(columns: list[Column], table_name: str) -> None:
     for column in columns:
         if column.name.lower() in seen:
             raise UnsupportedDDL(
-                f"table {table_name} would have two columns {column.name}", hint=_HINT
+                f"table {table_name} would have two columns {column.name}",
+                hint=_HINT,
+                code="SM-1102",
             )
         seen.add(column.name.lower())
 

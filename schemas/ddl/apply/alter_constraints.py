@@ -105,7 +105,9 @@ def _dropped(
         elif action.kind == "any" and folded in others:
             continue
         elif not action.if_exists and context.stores_checks:
-            raise UnsupportedDDL(f"table {table_name} has no constraint {action.name}", hint=_HINT)
+            raise UnsupportedDDL(
+                f"table {table_name} has no constraint {action.name}", hint=_HINT, code="SM-1102"
+            )
     return dropped
 
 
@@ -125,7 +127,9 @@ def change_foreign_keys(
                 dropped.add(action.name.lower())
             elif action.kind == "foreign key" and not action.if_exists:
                 raise UnsupportedDDL(
-                    f"table {table_name} has no foreign key {action.name}", hint=_HINT
+                    f"table {table_name} has no foreign key {action.name}",
+                    hint=_HINT,
+                    code="SM-1102",
                 )
     keys: list[ForeignKey] = []
     for key in schema.foreign_keys:

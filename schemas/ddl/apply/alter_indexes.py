@@ -147,6 +147,7 @@ def _with_new(
             raise UnsupportedDDL(
                 f"table {table_name} already has an index {index.name}",
                 hint="the tracked schema differs from the server's",
+                code="SM-1102",
             )
     return tuple(index for index in kept if index not in taken) if taken else kept
 
@@ -172,6 +173,7 @@ def _named(
             raise UnsupportedDDL(
                 f"table {table_name} has no index {action.name}",
                 hint="the tracked schema differs from the server's",
+                code="SM-1102",
             )
         if isinstance(action, DropIndex):
             dropped.add(folded)

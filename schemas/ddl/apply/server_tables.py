@@ -143,6 +143,7 @@ class Catalog:
             raise UnsupportedDDL(
                 f"there is no table {'.'.join(filter(None, key))}",
                 hint="its CREATE TABLE must come before",
+                code="SM-1103",
             )
         return schema
 

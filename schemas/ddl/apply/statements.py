@@ -95,6 +95,7 @@ def apply_create(
                 f"CREATE TABLE {statement.name.table} LIKE {statement.like.table}: "
                 "the other table's schema is not tracked",
                 hint="capture that table's schema too, or set the shard's schema by hand",
+                code="SM-1104",
             )
         return _like(like, statement.name.table, context)
     if statement.from_query:
@@ -103,6 +104,7 @@ def apply_create(
             "are not in the statement",
             hint="replicate with binlog_format=ROW, where the server logs the definitions, or "
             "set the shard's schema by hand",
+            code="SM-1105",
         )
     schema = statement.schema
     if not schema.columns:
@@ -110,6 +112,7 @@ def apply_create(
             f"CREATE TABLE {statement.name.table} defines no columns: either the table was there "
             "already and is not tracked, or its engine found them elsewhere",
             hint="set the shard's schema by hand",
+            code="SM-1105",
         )
     charset, collation = normal_charset(
         schema.charset, schema.collation, context.charset, context.collation, context
@@ -336,7 +339,9 @@ def _refuse_repeated_columns(schema: TableSchema, table_name: str) -> None:
     seen: set[str] = set()
     for column in schema.columns:
         if column.name.lower() in seen:
-            raise UnsupportedDDL(f"table {table_name} would have two columns {column.name}")
+            raise UnsupportedDDL(
+                f"table {table_name} would have two columns {column.name}", code="SM-1102"
+            )
         seen.add(column.name.lower())
 
 
@@ -349,4 +354,5 @@ def _refuse_unknown_parts(schema: TableSchema, table_name: str) -> None:
                     f"index {index.name} of table {table_name} names the column "
                     f"{part.column}, which the table does not have",
                     hint="the tracked schema differs from the server's: set it by hand",
+                    code="SM-1102",
                 )

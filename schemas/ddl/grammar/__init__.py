@@ -53,10 +53,12 @@ def parse(sql: str, context: ServerContext) -> Statement:
         statement = _statement(cursor)
     except RecursionError as error:
         raise UnparsableDDL(
-            "the statement is nested too deeply to be read here", sql, cursor.offset
+            "the statement is nested too deeply to be read here", sql, cursor.offset, code="SM-1101"
         ) from error
     except ValueError as error:
-        raise UnparsableDDL(f"unreadable value: {error}", sql, cursor.offset) from error
+        raise UnparsableDDL(
+            f"unreadable value: {error}", sql, cursor.offset, code="SM-1101"
+        ) from error
     while cursor.accept(";"):
         pass
     if cursor.word != END:

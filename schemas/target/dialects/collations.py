@@ -98,6 +98,7 @@ def _padded(collation: str, column: str, server: ServerContext) -> CannotRender:
         "version has it lacks: under its others, keys that differ in trailing spaces alone collide",
         f"give {column} one collation on every shard, take it out of the key, or use a newer "
         "target",
+        code="SM-1223",
     )
 
 
@@ -107,4 +108,5 @@ def _refused(collation: str, column: str, server: ServerContext) -> CannotRender
         f"{kind} as the target's version has it lacks the collation {collation} of {column}, and "
         "every near one could call different keys the same",
         f"give {column} a collation that the target has on every shard, or use a newer target",
+        code="SM-1223",
     )

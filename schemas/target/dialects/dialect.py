@@ -25,6 +25,7 @@ class CannotRender:
 
     reason: str
     hint: str
+    code: str
 
 
 @dataclass(frozen=True, slots=True)

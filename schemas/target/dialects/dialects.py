@@ -29,5 +29,7 @@ def dialect_of(kind: str, version: str) -> Dialect:
     if kind == "iceberg":
         return SparkDialect()
     raise ConfigError(
-        f"there is no dialect for targets of kind {kind!r}", hint="mysql, mariadb, tidb, iceberg"
+        f"there is no dialect for targets of kind {kind!r}",
+        hint="mysql, mariadb, tidb, iceberg",
+        code="SM-5005",
     )

@@ -125,12 +125,14 @@ class MySqlDialect(Dialect):
             return CannotRender(
                 f"the primary key would have {size:,} bytes, {MAX_KEY_BYTES:,} are allowed",
                 "make its columns shorter again on one of the shards",
+                code="SM-1221",
             )
         if (size := row_bytes(schema)) > MAX_ROW_BYTES:
             return CannotRender(
                 f"a row of all shards' columns would have {size:,} bytes, {MAX_ROW_BYTES:,} are "
                 "allowed",
                 "make long VARCHAR columns TEXT, or drop one, on a shard",
+                code="SM-1222",
             )
         return None
 

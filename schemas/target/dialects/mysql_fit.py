@@ -100,6 +100,7 @@ def _fit_type(
         return CannotRender(
             f"MariaDB has no character set gb18030, which {name} has",
             f"convert {name} to utf8mb4 on every shard",
+            code="SM-1227",
         )
     if kind.collation:
         found = fit_collation(kind.collation, name, in_key=bool(place.key), server=server)
@@ -120,6 +121,7 @@ def _fit_generated(
         return CannotRender(
             f"the target has no {missing}, by which {column.name} is computed",
             f"make {column.name} an ordinary column on one shard, or use a newer target",
+            code="SM-1229",
         )
     text = in_flavour(column.generated.expression, server)
     if text != column.generated.expression:
@@ -198,4 +200,5 @@ def _refused_type(name: str, kind: ColumnType) -> CannotRender:
     return CannotRender(
         f"the target has no type {kind.name}, which {name} has",
         f"give {name} another type on every shard, or use a newer target",
+        code="SM-1227",
     )

@@ -92,6 +92,7 @@ class SparkDialect(Dialect):
         return CannotRender(
             "the shards have no primary key in common, and an Iceberg target finds a row by it",
             "give every shard the same primary key, or leave the table out of the routes",
+            code="SM-1224",
         )
 
     def row_value(self, fill: str, column: Column) -> str | None:
@@ -122,6 +123,7 @@ class SparkDialect(Dialect):
             return CannotRender(
                 f"Iceberg adds no NOT NULL column {column.name} to a table that is there",
                 f"make {column.name} nullable on one shard",
+                code="SM-1225",
             )
         return (_altered(table, ColumnAddition(_stored(column))),)
 
@@ -145,12 +147,14 @@ class SparkDialect(Dialect):
                     f"Iceberg does not change {after.name} from {old} to {new}: it only widens "
                     "int to bigint, float to double, and the digits of a decimal",
                     f"add a new column of the new type on every shard, and drop {after.name}",
+                    code="SM-1225",
                 )
             actions.append(TypeChange(after.name, stored_type(after.type)))
         if before.nullable and not after.nullable:
             return CannotRender(
                 f"Iceberg does not make the nullable column {after.name} NOT NULL",
                 f"make {after.name} nullable on one shard",
+                code="SM-1225",
             )
         if after.nullable and not before.nullable:
             actions.append(NullPermission(after.name))

@@ -54,14 +54,14 @@ def to_spark(text: str, *, as_value: bool = False) -> str | CannotRender:
         The Spark text, or why no Spark text gives the same value.
     """
     if NOT_MYSQL.search(text):
-        return CannotRender(f"a date format in ({text}) is none of MySQL's", _HINT)
+        return CannotRender(f"a date format in ({text}) is none of MySQL's", _HINT, code="SM-1226")
     try:
         tree = _parsed(text)
         return _value(tree) if as_value else _write(tree)
     except _Untranslatable as error:
-        return CannotRender(f"Spark SQL has nothing for {error} in ({text})", _HINT)
+        return CannotRender(f"Spark SQL has nothing for {error} in ({text})", _HINT, code="SM-1226")
     except SqlglotError:
-        return CannotRender(f"the expression ({text}) could not be read", _HINT)
+        return CannotRender(f"the expression ({text}) could not be read", _HINT, code="SM-1226")
 
 
 class _Untranslatable(Exception):

@@ -121,11 +121,13 @@ class TiDbDialect(MySqlDialect):
             return CannotRender(
                 f"TiDB has no type {kind.name}, which {column.name} has",
                 f"give {column.name} another type, or drop it, on every shard",
+                code="SM-1227",
             )
         if kind.charset and kind.charset not in _CHARSETS:
             return CannotRender(
                 f"TiDB has no character set {kind.charset}, which {column.name} has",
                 f"convert {column.name} to utf8mb4 on every shard",
+                code="SM-1227",
             )
         notes: list[str] = []
         plain = kind
@@ -140,6 +142,7 @@ class TiDbDialect(MySqlDialect):
                     f"{column.name} is in a key and needs the collation {kind.collation}, which "
                     "TiDB lacks: keys that differ in trailing spaces alone would collide",
                     f"give {column.name} one collation on every shard, or take it out of the key",
+                    code="SM-1223",
                 )
             plain = replace(plain, collation=f"{kind.charset}_bin")
             notes.append(f"TiDB has no collation {kind.collation}, it compares by bytes")
@@ -188,6 +191,7 @@ class TiDbDialect(MySqlDialect):
             return CannotRender(
                 f"{UNCHANGED_COMPUTED.reason} ({after.name})",
                 f"drop {after.name} on every shard and add it again",
+                code="SM-1225",
             )
         old, new = value_type(before.type), value_type(after.type)
         if old != new and (reason := refusal(Change(old, new, in_key))):
@@ -195,6 +199,7 @@ class TiDbDialect(MySqlDialect):
                 f"TiDB does not change {after.name} from {column_type(old)} to "
                 f"{column_type(new)}: {reason}",
                 f"add a new column of the new type on every shard, and drop {after.name}",
+                code="SM-1225",
             )
         return MySqlDialect.change_column(self, table, before, after, in_key=in_key)
 
@@ -207,4 +212,5 @@ class TiDbDialect(MySqlDialect):
         return CannotRender(
             UNCHANGED_KEY.reason,
             "give the shards their primary key back, or merge them into a new target",
+            code="SM-1228",
         )

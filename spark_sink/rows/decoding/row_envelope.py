@@ -84,7 +84,9 @@ def decode_row(value: bytes) -> RowRecord:
         envelope = _decode(value)
     except UNDECODABLE as error:
         hint = "is row_format of the pipeline file what the connector writes?"
-        raise UndecodableRow(f"the record is not JSON: {error}", hint=hint) from None
+        raise UndecodableRow(
+            f"the record is not JSON: {error}", hint=hint, code="SM-1514"
+        ) from None
     if isinstance(envelope, dict) and "op" not in envelope:
         return row_record(envelope.get("payload"), wrapped=True)
     return row_record(envelope)
@@ -105,7 +107,8 @@ def row_record(envelope: Any, *, wrapped: bool = False) -> RowRecord:
     except (KeyError, TypeError, ValueError):
         raise UndecodableRow(
             "the record is no Debezium row envelope: op, source or the row image is missing",
-            hint="mend or remove the record's producer",
+            hint="stop or correct the program that wrote the record",
+            code="SM-1514",
         ) from None
 
 
@@ -120,7 +123,8 @@ def position_of(source: Mapping[str, Any], epoch: int) -> SourcePosition:
     except (KeyError, TypeError, ValueError):
         raise UndecodableRow(
             "the record's source block names no binlog position",
-            hint="mend or remove the record's producer",
+            hint="stop or correct the program that wrote the record",
+            code="SM-1514",
         ) from None
 
 

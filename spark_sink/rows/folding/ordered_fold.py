@@ -130,7 +130,9 @@ class LaneRecords:
         except UndecodableRow:
             return None
         except StackError as error:
-            self.refusals[self._offsets[index]] = Refusal(error.message, error.hint)
+            self.refusals[self._offsets[index]] = Refusal(
+                error.message, error.hint, code=error.code
+            )
             return None
         if shard_of(record.source) != self._shard:
             return None

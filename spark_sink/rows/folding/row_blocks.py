@@ -109,6 +109,7 @@ def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> 
                         f"column {column.image}: {error.message}",
                         error.hint
                         or "check the connector's value modes and the shard's tracked schema",
+                        code=error.code,
                     ),
                 )
     raise AssertionError("a column was refused, none of its values is")

@@ -59,6 +59,7 @@ class RowChecks:
             return Refusal(
                 f"the row belongs to {shard_of(source)}, its topic to {self._stream.shard}",
                 "two tables share a topic name: rename one, or route them to topics of their own",
+                code="SM-1501",
             )
         if plan.refusal is not None:
             return plan.refusal
@@ -66,7 +67,9 @@ class RowChecks:
         if record.op in UPSERTS or record.op == DELETE:
             if not isinstance(image, dict):
                 return Refusal(
-                    f"operation {record.op!r} without a row image", "set binlog_row_image=FULL"
+                    f"operation {record.op!r} without a row image",
+                    "set binlog_row_image=FULL",
+                    code="SM-1502",
                 )
             if image.keys() != plan.image:
                 other = self._plans.respelled(at.number)
@@ -76,7 +79,9 @@ class RowChecks:
             return self._keyless(record, at.number) if plan.decoder.key_of is None else None
         if record.op == TRUNCATE:
             return None
-        return Refusal(f"operation {record.op!r} is not known", "see Debezium's release notes")
+        return Refusal(
+            f"operation {record.op!r} is not known", "see Debezium's release notes", code="SM-1503"
+        )
 
     def _keyless(self, record: RowRecord, number: int) -> Refusal | None:
         """The same for a row of a shard without a primary key."""

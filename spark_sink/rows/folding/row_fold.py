@@ -228,15 +228,18 @@ class RowFold:
             record = self._format.decode(value)
             if self._stream.is_part and self._checks.names_another(record.source):
                 # The record may be of another source, so its position is not used.
-                return self._hold(offset, UNNAMED.reason, UNNAMED.hint)
+                return self._hold(offset, UNNAMED.reason, UNNAMED.hint, UNNAMED.code)
             if not self._at.is_within(record) and not self._locate(offset, record):
                 return False
         except (UndecodableRow, StackError) as error:
             # When the registry does not answer, a hold is right too: a held row is tried again.
-            return self._hold(offset, error.message, error.hint)
+            return self._hold(offset, error.message, error.hint, error.code)
         except (KeyError, TypeError):
             return self._hold(
-                offset, "the record's source block names no binlog position", "as Debezium does"
+                offset,
+                "the record's source block names no binlog position",
+                "stop the program that wrote the record: Debezium's records name one",
+                "SM-1514",
             )
         segment = self._plans.segment_of(self._at.number)
         if segment.passed_over or segment.undone or self._stays(record):
@@ -244,7 +247,8 @@ class RowFold:
             return True
         if refusal := self._checks.refusal_of(offset, record, self._at):
             self._at.position = record.position
-            return self._hold(offset, refusal.reason, refusal.hint, collides=refusal.collides)
+            collides = refusal.collides
+            return self._hold(offset, refusal.reason, refusal.hint, refusal.code, collides=collides)
         if record.op == TRUNCATE:
             self._short = None
             if self._stream.keeps_truncated:
@@ -254,7 +258,12 @@ class RowFold:
         try:
             self._take(offset, record)
         except TypeError:
-            return self._hold(offset, "a primary-key value is no scalar", "check the shard's key")
+            return self._hold(
+                offset,
+                "a value of the primary key is an array or an object",
+                "deploy the connector with the computed configuration",
+                "SM-1509",
+            )
         return True
 
     def _locate(self, offset: int, record: RowRecord) -> bool:
@@ -269,6 +278,7 @@ class RowFold:
                 offset,
                 f"the row stands before the first known schema of its shard ({first})",
                 "take a new snapshot of the shard",
+                "SM-1523",
             )
         self._short = None
         return True
@@ -322,9 +332,11 @@ class RowFold:
             place = place_of(record, self._stream.shard, self._partition, offset)
         last.add(offset, before, after, place)
 
-    def _hold(self, offset: int, reason: str, hint: str, *, collides: bool = False) -> bool:
+    def _hold(
+        self, offset: int, reason: str, hint: str, code: str, *, collides: bool = False
+    ) -> bool:
         position = self._at.position
-        hold = RowHold(self._stream.shard, position, offset, reason, hint, collides)
+        hold = RowHold(self._stream.shard, position, offset, reason, hint, collides, code)
         self.end = Stop(offset, position, hold)
         return False
 

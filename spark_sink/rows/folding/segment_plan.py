@@ -32,11 +32,13 @@ class Refusal:
 
     Attributes:
         collides: Whether another row of the target has the same value in a unique key.
+        code: The reason's code in ``schemas.codes``.
     """
 
     reason: str
     hint: str
     collides: bool = False
+    code: str = ""
 
 
 class WrittenColumn(NamedTuple):
@@ -133,7 +135,7 @@ def plan_segment(
                 how = rows.encoder(kind)
             except UnfitValue as error:
                 hint = error.hint or "drop the column on the shard"
-                refusal = Refusal(f"column {name}: {error.message}", hint)
+                refusal = Refusal(f"column {name}: {error.message}", hint, code=error.code)
             else:
                 if lost := rows.loses(shard_column.column):
                     refusal = Refusal(
@@ -141,18 +143,22 @@ def plan_segment(
                         "make the column NOT NULL or drop its default on the shard, or let "
                         "Confluent's converter or JSON's write the rows (avro_converter, "
                         "row_format), with a new snapshot",
+                        code="SM-1510",
                     )
                 columns.append(WrittenColumn(place, image, binding.name, how, kind.name))
                 accepts = how.accepts
         shape.append((image, accepts))
     if not segment.live:
         refusal = Refusal(
-            "the row stands after its table was dropped", "take a new snapshot of the shard"
+            "the row stands after its table was dropped",
+            "take a new snapshot of the shard",
+            code="SM-1511",
         )
     elif missing := [k for k in segment.key if k.lower() not in bound]:
         refusal = Refusal(
             f"primary-key column {missing[0]} of the shard is not in the target",
             "give the target a column for it",
+            code="SM-1512",
         )
     own = of_shard(segment.columns)
     matches = None
@@ -160,7 +166,9 @@ def plan_segment(
         try:
             matches = _matcher(stream.where, own, rows)
         except (UnsupportedDDL, UnfitValue) as error:
-            refusal = Refusal(error.message, error.hint or "change where in the shard's route")
+            refusal = Refusal(
+                error.message, error.hint or "change where in the shard's route", code=error.code
+            )
     by_name = {c.column.name.lower(): c for c in own}
     keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
     names = tuple(image for image, _ in shape)
@@ -199,6 +207,7 @@ def _matcher(where: str, columns: Sequence[ShardColumn], rows: RowFormat) -> Con
         raise UnsupportedDDL(
             f"where names {', '.join(missing)}, which the shard does not have here",
             hint="let the condition of the route name columns that all of its shards have",
+            code="SM-1513",
         )
     named = {}
     for name in column_names(where):

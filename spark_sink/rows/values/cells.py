@@ -34,7 +34,7 @@ def joined_alike(values: Sequence[str], shape: re.Pattern[str], complaint: str) 
     shapes = joined.translate(_DIGITS_TO_0).split(",")
     if len(shapes) != len(values) or not all(map(shape.fullmatch, set(shapes))):
         bad = next(v for v in values if not shape.fullmatch(v.translate(_DIGITS_TO_0)))
-        raise UnfitValue(f"{bad[:60]!r} {complaint}")
+        raise UnfitValue(f"{bad[:60]!r} {complaint}", code="SM-1509")
     return joined
 
 

@@ -78,11 +78,11 @@ class Encoder:
         has_nulls = NoneType in kinds
         kinds.discard(NoneType)
         if not kinds <= self.accepts:
-            raise UnfitValue(_unfit(values, self.accepts))
+            raise UnfitValue(_unfit(values, self.accepts), code="SM-1509")
         try:
             return self.convert(values, has_nulls), has_nulls
         except _MISFITS as error:
-            raise UnfitValue(f"a value does not fit its type: {error}") from None
+            raise UnfitValue(f"a value does not fit its type: {error}", code="SM-1509") from None
 
 
 _MISFITS = (ValueError, KeyError, TypeError, OverflowError, Base64Error)
@@ -129,7 +129,7 @@ def encoder(column_type: ColumnType, *, base64: bool = True) -> Encoder:
         "timestamp": _encoder(Form.DATETIME, timestamps, str),
     }
     if name not in simple:
-        raise UnfitValue(f"values of type {name} cannot be applied")
+        raise UnfitValue(f"values of type {name} cannot be applied", code="SM-1509")
     return simple[name]
 
 
@@ -206,6 +206,7 @@ def _texts_of(charset: str) -> Callable[[Sequence[Any], bool], Cells]:
         raise UnfitValue(
             f"Debezium reads text of character set {charset} by another one, wrongly",
             hint="convert the column to utf8mb4 on the shard",
+            code="SM-1522",
         )
     if not may_lack_characters(charset):
         return _texts
@@ -220,6 +221,7 @@ def _texts_of(charset: str) -> Callable[[Sequence[Any], bool], Cells]:
                 f"Debezium found no character for a byte of this text in {charset}",
                 hint="take the shard out with command leave, convert the column to utf8mb4 on the "
                 "shard, with which it counts again, and let command reread bring its rows",
+                code="SM-1522",
             )
         if table is None:
             return list(values)
@@ -252,7 +254,9 @@ def _enum(elements: tuple[str, ...]) -> Callable[[Sequence[Any], bool], Cells]:
             values = [None if v is None else element(v) for v in values]
         if "" in values and "" not in elements:
             if "0" in elements:
-                raise UnfitValue("the empty enum value (index 0) cannot be written beside '0'")
+                raise UnfitValue(
+                    "the empty enum value (index 0) cannot be written beside '0'", code="SM-1509"
+                )
             return ["0" if c == "" else c for c in values]
         return list(values)
 

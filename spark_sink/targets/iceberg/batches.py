@@ -103,13 +103,19 @@ class IcebergBatches:
                 yield from self._apply(target, of_target)
             except ShardMergeError as error:
                 final = isinstance(error, ContractError)
-                yield TaskFailure(error.message, error.hint, final=final, target=target)
+                yield TaskFailure(
+                    error.message, error.hint, final=final, target=target, code=error.code
+                )
             except Moved:
                 # Nothing is committed: the next step plans from the stored offsets.
-                yield TaskFailure(f"somebody else committed to {target} meanwhile", target=target)
+                yield TaskFailure(
+                    f"somebody else committed to {target} meanwhile", target=target, code="SM-3113"
+                )
             except Uncertain:
                 # The stored offsets will show whether it is committed; the next step reads them.
-                yield TaskFailure(f"a commit to {target} was not acknowledged", target=target)
+                yield TaskFailure(
+                    f"a commit to {target} was not acknowledged", target=target, code="SM-3113"
+                )
 
     def stop(self) -> None:
         """Close this process's consumer, stop Spark."""
@@ -259,8 +265,8 @@ def _untouched(task: RangeTask) -> RangeResult:
 
 def _raised(failure: TaskFailure) -> ShardMergeError:
     if failure.final:
-        return ContractError(failure.message, hint=failure.hint)
-    return TargetError(failure.message, retryable=True, hint=failure.hint)
+        return ContractError(failure.message, hint=failure.hint, code=failure.code)
+    return TargetError(failure.message, retryable=True, hint=failure.hint, code=failure.code)
 
 
 def _alone(text: str) -> tuple[str]:

@@ -40,12 +40,14 @@ ROUND_BYTES = 128 << 20
 NO_KEY = Refusal(
     "the table has no primary key: an Iceberg target finds a row by its key",
     "add a primary key on the shard, or leave the table out of the routes",
+    code="SM-1519",
 )
 SEVERAL_KEYS = Refusal(
     "a snapshot of the table was taken again after its primary key had changed: what came before "
     "cannot be taken back together",
     "delete the shard's rows in the target by hand, then start the sink with on_truncate = 'keep' "
     "in the shard's route",
+    code="SM-1520",
 )
 _HEAD = "#"
 
@@ -150,7 +152,7 @@ def fold_units(units: Iterable[Sequence[FoldTask]], config: FoldConfig) -> Itera
                 yield _head(folded)
     except ShardMergeError as error:
         final = isinstance(error, ContractError)
-        yield _head(TaskFailure(error.message, error.hint, final=final))
+        yield _head(TaskFailure(error.message, error.hint, final=final, code=error.code))
 
 
 def _side_by_side(units: Iterable[Sequence[FoldTask]]) -> Iterator[list[FoldTask]]:
@@ -281,7 +283,7 @@ def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
     try:
         for group, batch in enumerate(batches):
             if isinstance(batch, KeylessBatch):
-                raise Unwritable(NO_KEY.reason, NO_KEY.hint)
+                raise Unwritable(NO_KEY.reason, NO_KEY.hint, NO_KEY.code)
             lines += lines_of(lane.task.number, group, batch, lane.task.columns)
     except Unwritable as error:
         _refuse(lane, fold, error)
@@ -317,7 +319,7 @@ def _refuse(lane: _Lane, fold: RowFold, error: Unwritable) -> None:
         try:
             list(lines_of(0, 0, batch, lane.task.columns))
         except Unwritable as found:
-            lane.refusals[offset] = Refusal(found.reason, found.hint)
+            lane.refusals[offset] = Refusal(found.reason, found.hint, code=found.code)
             return
     # Rows without a key are not kept as single changes, so the first row is refused.
-    lane.refusals[fold.starts()[0]] = Refusal(error.reason, error.hint)
+    lane.refusals[fold.starts()[0]] = Refusal(error.reason, error.hint, code=error.code)

@@ -90,13 +90,14 @@ class IcebergJournal:
                 f"{target} is missing: somebody dropped it",
                 statement=statement.sql,
                 hint="restore the table, with its properties: they hold the sink's offsets",
+                code="SM-3106",
             )
         try:
             repeated(lambda: self._change(target, statement, lambda state: state))
         except SourceError as error:
             hint = "change the rows by hand, then let the shard's route keep truncated rows"
             text = f"not executed: {error}"
-            raise TargetError(text, statement=statement.sql, hint=hint) from error
+            raise TargetError(text, statement=statement.sql, hint=hint, code="SM-3109") from error
 
     def _fence(self) -> None:
         if (current := self._store.epoch()) != self._epoch:

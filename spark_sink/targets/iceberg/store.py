@@ -197,6 +197,7 @@ def repeated(action: Callable[[], T]) -> T:
         "somebody else commits to the table all the time",
         retryable=True,
         hint="stop what writes to the target beside the sink",
+        code="SM-3107",
     )
 
 

@@ -64,7 +64,7 @@ class Uncertain(Exception):
     """The commit's acknowledgement was lost: the table's state shows whether it took effect."""
 
 
-class Missing(TargetLost):
+class MissingTable(TargetLost):
     """There is no such table."""
 
 
@@ -78,7 +78,7 @@ class IcebergTable:
         self._operations = table.operations()
         self._base = self._operations.current()
         if self._base is None:
-            raise Missing(f"there is no table {name}")
+            raise MissingTable(f"there is no table {name}", code="SM-3106")
 
     @property
     def layout(self) -> Layout:
@@ -169,7 +169,7 @@ class IcebergCatalog:
         """Read a table's metadata.
 
         Raises:
-            Missing: There is none.
+            MissingTable: There is none.
             TargetError: The catalog is away (retryable).
         """
         with translated(f"reading {table}"):
@@ -179,7 +179,7 @@ class IcebergCatalog:
         """As ``load``; None when there is none."""
         try:
             return self.load(table)
-        except Missing:
+        except MissingTable:
             return None
 
     def create(self, table: TargetTable, layout: Layout, properties: Mapping[str, str]) -> None:
@@ -224,7 +224,7 @@ def translated(what: str, *, conflicts: frozenset[str] = frozenset()) -> Iterato
 
     Raises:
         Moved, Uncertain: See these classes.
-        Missing: A table does not exist.
+        MissingTable: A table does not exist.
         TargetLost: Spark's JVM does not answer.
         TargetError: ``retryable``, unless the request itself is refused.
     """
@@ -240,11 +240,17 @@ def translated(what: str, *, conflicts: frozenset[str] = frozenset()) -> Iterato
             raise Uncertain from error
         message = f"{what}: {_first_line(java) if java is not None else error}"
         if names & _MISSING:
-            raise Missing(message, hint="somebody dropped it") from error
-        raise TargetError(message, statement=what, retryable=not names & _FINAL) from error
+            raise MissingTable(
+                message, hint="restore it: somebody dropped it", code="SM-3106"
+            ) from error
+        raise TargetError(
+            message, statement=what, retryable=not names & _FINAL, code="SM-3110"
+        ) from error
     except (Py4JError, ConnectionError) as error:
         raise TargetLost(
-            f"{what}: Spark's JVM does not answer: {error}", hint="start the sink again"
+            f"{what}: Spark's JVM does not answer: {error}",
+            hint="start the sink again",
+            code="SM-3104",
         ) from error
 
 

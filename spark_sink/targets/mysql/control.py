@@ -356,4 +356,5 @@ def _moved(move: Advance, stored: int) -> WriterReplaced:
         f"another writer moved {move.place}{whose}: its offset is {stored},"
         f" expected {move.start_offset}",
         hint="only one sink may run per pipeline; it starts again from the stored offsets",
+        code="SM-3103",
     )

@@ -234,6 +234,7 @@ class MySqlSession:
                 statement=sql[:2_000],
                 hint="raise max_allowed_packet on the target"
                 f" {self.address.host}:{self.address.port}",
+                code="SM-3102",
             ) from error
         raise TargetError(
             f"{text} [{number}]",
@@ -243,6 +244,7 @@ class MySqlSession:
             hint=""
             if number not in LOST
             else f"check the target {self.address.host}:{self.address.port}",
+            code="SM-3111" if number in LOST else "SM-3101",
         ) from error
 
     def _refuse_changed_values(self, cursor: Cursor, sql: str) -> None:
@@ -258,6 +260,7 @@ class MySqlSession:
             f"{note.text} [{note.number}, {note.level}]",
             number=note.number,
             statement=sql[:2_000],
+            code="SM-3112",
         )
 
     def _connected(self) -> pymysql.Connection[Cursor]:

@@ -123,7 +123,9 @@ class Cursor:
         try:
             tokens = _tokens(text, (context.ansi_quotes, context.backslash_escapes))
         except TokenError as error:
-            raise UnparsableDDL(f"unreadable text: {error}", sql, len(sql)) from error
+            raise UnparsableDDL(
+                f"unreadable text: {error}", sql, len(sql), code="SM-1101"
+            ) from error
         words: list[str] = []
         for token in tokens:
             mark = _MARKS.get(token.token_type)
@@ -215,11 +217,16 @@ class Cursor:
         """
         if self.word == END:
             raise UnparsableDDL(
-                f"expected {expected}, found the end of the statement", self.sql, len(self.sql)
+                f"expected {expected}, found the end of the statement",
+                self.sql,
+                len(self.sql),
+                code="SM-1101",
             )
         start = self._starts[self.index]
         found = self.sql[start : self._ends[self.index]]
-        raise UnparsableDDL(f"expected {expected}, found {found!r}", self.sql, start)
+        raise UnparsableDDL(
+            f"expected {expected}, found {found!r}", self.sql, start, code="SM-1101"
+        )
 
     # -- text -----------------------------------------------------------------------------
 

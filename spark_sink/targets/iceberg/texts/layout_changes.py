@@ -49,9 +49,9 @@ def layout_after(layout: Layout, actions: Sequence[Action]) -> Layout:
             for Iceberg tables.
     """
     if not actions:
-        raise UnsupportedDDL("what the statement does is not known")
+        raise UnsupportedDDL("what the statement does is not known", code="SM-3109")
     if len(actions) > 1:
-        raise UnsupportedDDL("an Iceberg table changes by one action at a time")
+        raise UnsupportedDDL("an Iceberg table changes by one action at a time", code="SM-3109")
     return _after(layout, actions[0])
 
 
@@ -92,43 +92,49 @@ def _after(layout: Layout, action: Action) -> Layout:
         case CommentChange():
             return _replace(layout, replace(_known(layout, action.name), doc=action.comment))
         case _:
-            raise UnsupportedDDL(f"an Iceberg table gets no {type(action).__name__}")
+            raise UnsupportedDDL(
+                f"an Iceberg table gets no {type(action).__name__}", code="SM-3109"
+            )
 
 
 def _add(layout: Layout, column: Column) -> Layout:
     field = _field(column, layout.last_id + 1)
     if layout.field(field.name) is not None:
-        raise UnsupportedDDL(f"there is a column {field.name} already")
+        raise UnsupportedDDL(f"there is a column {field.name} already", code="SM-3109")
     if field.required:
-        raise UnsupportedDDL(f"{field.name} cannot be added NOT NULL to a table that is there")
+        raise UnsupportedDDL(
+            f"{field.name} cannot be added NOT NULL to a table that is there", code="SM-3109"
+        )
     return replace(layout, fields=(*layout.fields, field), last_id=field.id)
 
 
 def _drop(layout: Layout, name: str) -> Layout:
     field = _known(layout, name)
     if field.id in layout.identifiers:
-        raise UnsupportedDDL(f"{name} is an identifier field of the table")
+        raise UnsupportedDDL(f"{name} is an identifier field of the table", code="SM-3109")
     return replace(layout, fields=tuple(f for f in layout.fields if f.id != field.id))
 
 
 def _rename(layout: Layout, name: str, to: str) -> Layout:
     field, other = _known(layout, name), layout.field(to)
     if other is not None and other.id != field.id:
-        raise UnsupportedDDL(f"there is a column {to} already")
+        raise UnsupportedDDL(f"there is a column {to} already", code="SM-3109")
     return _replace(layout, replace(field, name=to))
 
 
 def _widen(layout: Layout, name: str, kind: str) -> Layout:
     field = _known(layout, name)
     if field.type != kind and not can_widen(field.type, kind):
-        raise UnsupportedDDL(f"Iceberg does not change {name} from {field.type} to {kind}")
+        raise UnsupportedDDL(
+            f"Iceberg does not change {name} from {field.type} to {kind}", code="SM-3109"
+        )
     return _replace(layout, replace(field, type=kind))
 
 
 def _known(layout: Layout, name: str) -> Field:
     field = layout.field(name)
     if field is None:
-        raise UnsupportedDDL(f"there is no column {name}")
+        raise UnsupportedDDL(f"there is no column {name}", code="SM-3109")
     return field
 
 

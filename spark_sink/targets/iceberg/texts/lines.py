@@ -32,12 +32,13 @@ MARK_OF_LINES = "["
 
 
 class Unwritable(Exception):
-    """A value cannot be stored in its column of the table."""
+    """A value cannot be stored in its column of the table. ``code``: see ``schemas.codes``."""
 
-    def __init__(self, reason: str, hint: str) -> None:
+    def __init__(self, reason: str, hint: str, code: str = "SM-1521") -> None:
         super().__init__(reason)
         self.reason = reason
         self.hint = hint
+        self.code = code
 
 
 def for_lines(stream: ShardStream) -> ShardStream:
@@ -86,7 +87,7 @@ def _lines(number: int, rank: int, block: Block, columns: Columns, *, whole: boo
     if lacking := sorted(places.keys() - known):
         raise Unwritable(
             f"the table lacks column {lacking[0]}, which was made for this row",
-            "somebody changed the target: add the column again",
+            "add the column to the target again: it was there when the statement was executed",
         )
     nothing: Cells = [None] * block.rows
     cells: list[Cells] = []

@@ -32,10 +32,10 @@ def merge_sql(name: str, actions: Sequence[Action]) -> str:
         case [ValueMove() as action]:
             condition, then = _movable(action), f"UPDATE SET {_moved(action)}"
         case []:
-            raise UnsupportedDDL("what the statement does is not known")
+            raise UnsupportedDDL("what the statement does is not known", code="SM-3109")
         case _:
             names = ", ".join(type(action).__name__ for action in actions)
-            raise UnsupportedDDL(f"an Iceberg table's rows get no {names}")
+            raise UnsupportedDDL(f"an Iceberg table's rows get no {names}", code="SM-3109")
     head = f"MERGE INTO {name} t USING (SELECT 1) s ON {condition}"
     return f"{head} WHEN MATCHED THEN {then}"
 

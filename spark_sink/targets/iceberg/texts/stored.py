@@ -69,6 +69,7 @@ class StoredState:
                     f" {stored}, expected {move.start_offset}",
                     hint="only one sink may run per pipeline; it starts again from the stored"
                     " offsets",
+                    code="SM-3103",
                 )
             offsets[move.place] = move.next_offset
             rows += move.rows
@@ -136,6 +137,7 @@ def from_json(text: str | None) -> StoredState:
         raise ContractError(
             f"the sink's state in a table's properties is not readable: {error}",
             hint="it was written by a newer version, or somebody changed it",
+            code="SM-2201",
         ) from error
 
 

@@ -165,6 +165,7 @@ class Journal:
                 f"a statement on {target} whose session is gone is still executed: {job}",
                 retryable=True,
                 hint="it is waited for: see ADMIN SHOW DDL JOBS on the target",
+                code="SM-3105",
             )
 
     def _settle_others(
@@ -304,6 +305,7 @@ class Journal:
                 f"another DDL statement of this pipeline is still running on {target}",
                 retryable=True,
                 hint="wait for it: see SHOW PROCESSLIST there",
+                code="SM-3105",
             )
         try:
             yield

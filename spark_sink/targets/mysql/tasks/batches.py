@@ -77,7 +77,11 @@ class BatchRunner:
         try:
             results = job.collect()
         except Py4JJavaError as error:
-            yield TaskFailure(f"Spark's job failed: {error.java_exception}", "see the log of Spark")
+            yield TaskFailure(
+                f"Spark's job failed: {error.java_exception}",
+                "see the log of Spark",
+                code="SM-3113",
+            )
             return
         yield from results
 

@@ -108,6 +108,7 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
                     f"{count} of a row are to be removed, the target has {found}",
                     statement=sql,
                     hint="have the table read again as a whole: `shardmerge command reread`",
+                    code="SM-3108",
                 )
     if batch.added is not None:
         _put(session, table, batch.added, replace=False)

@@ -175,7 +175,12 @@ def _refuse(
         if isinstance(refused, RefusedRound):
             refused.error.retryable = True
             raise refused.error
-        raise TargetError(refused.refusal.reason, retryable=True, hint=refused.refusal.hint)
+        raise TargetError(
+            refused.refusal.reason,
+            retryable=True,
+            hint=refused.refusal.hint,
+            code=refused.refusal.code,
+        )
     place, row = found
     lane = next(lane for lane in shard.lanes if lane.task.place == place)
     lane.refusals[row.offset] = row.refusal

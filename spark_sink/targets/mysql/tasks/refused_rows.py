@@ -126,7 +126,10 @@ def _is_delete(value: bytes, connection: TaskConnection) -> bool:
 def _refusal(error: TargetError) -> Refusal:
     hint = _HINTS.get(error.number, "change the row on the shard, or what the target accepts")
     return Refusal(
-        f"the target refuses the row: {error.message}", hint, error.number == DUPLICATE_KEY
+        f"the target refuses the row: {error.message}",
+        hint,
+        error.number == DUPLICATE_KEY,
+        code="SM-1515",
     )
 
 

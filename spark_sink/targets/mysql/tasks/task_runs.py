@@ -53,4 +53,4 @@ def _run(
         # A unit's results come in the order of its tasks' targets.
         target = next((task.stream.target for task in unit if task.place not in done), None)
         final = isinstance(error, ContractError)
-        yield TaskFailure(error.message, error.hint, final=final, target=target)
+        yield TaskFailure(error.message, error.hint, final=final, target=target, code=error.code)

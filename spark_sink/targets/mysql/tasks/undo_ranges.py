@@ -105,9 +105,11 @@ def _refusal(rounds: Sequence[Round], refused: RefusedRow | RefusedRound) -> Sto
     lane = rounds[0].lane
     if isinstance(refused, RefusedRow):
         offset, refusal = refused.offset, refused.refusal
-        reason, hint = refusal.reason, refusal.hint
+        reason, hint, code = refusal.reason, refusal.hint, refusal.code
     else:
-        offset, reason, hint = lane.task.start_offset, refused.error.message, refused.error.hint
+        error = refused.error
+        offset, reason, hint, code = lane.task.start_offset, error.message, error.hint, error.code
     position: SourcePosition = lane.task.stream.segments[-1].start
     reason = f"what it brought cannot be taken back: {reason}"
-    return Stop(offset, position, RowHold(lane.task.stream.shard, position, offset, reason, hint))
+    hold = RowHold(lane.task.stream.shard, position, offset, reason, hint, code=code)
+    return Stop(offset, position, hold)

@@ -22,7 +22,7 @@ def test_an_invalid_offset_is_no_answer() -> None:
     for read in (restarting.high_watermarks, restarting.stable_ends):
         with pytest.raises(
             StackError,
-            match=r"does not tell the end of rows/0 and 1 others: Kafka told no offset of s1/0",
+            match=r"does not tell the end of rows/0 and 1 others: Kafka gave no offset for s1/0",
         ):
             read(asked)
 

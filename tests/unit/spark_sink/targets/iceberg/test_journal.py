@@ -17,7 +17,7 @@ from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.iceberg import journal as module
 from shardmerge.spark_sink.targets.iceberg.journal import IcebergJournal
 from shardmerge.spark_sink.targets.iceberg.store import IcebergStore
-from shardmerge.spark_sink.targets.iceberg.tables import Missing, Moved, Uncertain
+from shardmerge.spark_sink.targets.iceberg.tables import MissingTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from tests.target_statements import written
@@ -58,7 +58,7 @@ class _Catalog:
     def load(self, name: TargetTable) -> _Reading:
         found = self.find(name)
         if found is None:
-            raise Missing(f"there is no table {name}")
+            raise MissingTable(f"there is no table {name}")
         return found
 
     def create(self, name: TargetTable, layout: Layout, properties: Mapping[str, str]) -> None:

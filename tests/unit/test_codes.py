@@ -1,0 +1,141 @@
+"""Every error, reason and finding has a code of the registry, and every code is used."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from shardmerge.schemas.codes.registry import codes
+from tests.unit.test_module_tests import ROOT, modules
+
+CODE = re.compile(r"SM-\d{4}")
+ROOTS = frozenset(("ShardMergeError",))
+REASONS = {"Refusal": 2, "Conflict": 5, "CannotRender": 2, "Finding": 3}
+"""Classes of reasons → the index of their code among the arguments."""
+LATER = frozenset(("ShardProgress", "StatementProgress", "FailureProgress"))
+"""Their code is empty where nothing waits."""
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in modules()}
+
+
+@cache
+def error_classes() -> frozenset[str]:
+    """The classes of ShardMergeError in all packages, by the names of their bases."""
+    bases = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+    }
+    found = set(ROOTS)
+    while more := {name for name, of in bases.items() if of & found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def calls(names: frozenset[str]) -> Iterator[tuple[Path, ast.Call, str]]:
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                function = node.func
+                name = getattr(function, "id", "") or getattr(function, "attr", "")
+                if name in names:
+                    yield path, node, name
+
+
+def code_of(call: ast.Call, index: int | None) -> ast.expr | None:
+    for keyword in call.keywords:
+        if keyword.arg == "code":
+            return keyword.value
+    if index is not None and len(call.args) > index:
+        return call.args[index]
+    return None
+
+
+def is_code(value: ast.expr | None) -> bool:
+    """A code of the registry, a choice of such, or the code of another error or reason."""
+    match value:
+        case ast.Constant(value=str() as text):
+            return text in codes()
+        case ast.IfExp(body=body, orelse=orelse):
+            return is_code(body) and is_code(orelse)
+        case ast.Attribute(attr="code") | ast.Name(id="code"):
+            return True
+        case ast.Subscript(value=ast.Name(id="_CODES")):
+            return True
+    return False
+
+
+def without_code(names: frozenset[str], index: dict[str, int] | None = None) -> list[str]:
+    return [
+        f"{path}:{call.lineno}: {name}"
+        for path, call, name in calls(names)
+        if not is_code(code_of(call, (index or {}).get(name)))
+    ]
+
+
+def test_the_classes_of_errors_are_found_in_all_packages() -> None:
+    known = {"WriterReplaced", "RegistryRefuses", "UnfitValue", "SkippedRecords", "ConfigError"}
+    assert known <= error_classes()
+
+
+def test_every_error_that_is_made_has_a_registered_code() -> None:
+    assert without_code(error_classes()) == []
+
+
+@pytest.mark.parametrize("name", sorted(REASONS))
+def test_every_reason_and_finding_has_a_registered_code(name: str) -> None:
+    assert without_code(frozenset((name,)), REASONS) == []
+
+
+def test_a_row_that_holds_its_shard_has_a_code() -> None:
+    assert without_code(frozenset(("RowHold",)), {"RowHold": 6}) == []
+
+
+def test_no_error_is_raised_as_a_bare_class() -> None:
+    bare = [
+        f"{path}:{node.lineno}"
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Raise)
+        if isinstance(node.exc, ast.Name) and node.exc.id in error_classes()
+    ]
+    assert bare == []
+
+
+def test_every_code_in_the_sources_is_registered_and_every_registered_one_is_used() -> None:
+    used = {
+        code
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if CODE.fullmatch(code := node.value)
+    }
+    assert used - codes().keys() == set()
+    assert codes().keys() - used == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ('f(code="SM-1203")', True),
+        ('f(code="SM-0000")', False),
+        ("f(code=error.code)", True),
+        ("f(code=other)", False),
+        ('f(code="SM-1203" if a else "SM-0000")', False),
+        ("f()", False),
+    ],
+)
+def test_what_counts_as_a_code(text: str, good: bool) -> None:
+    [statement] = ast.parse(text).body
+    assert isinstance(statement, ast.Expr)
+    assert isinstance(statement.value, ast.Call)
+    assert is_code(code_of(statement.value, None)) is good
