@@ -5,10 +5,10 @@ What is needed for it is asked from the pipeline's schema registry, if it names 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.avro_wire import JsonOfAvro, RegistryUnreachable
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
@@ -16,7 +16,7 @@ from shardmerge.schemas.records.record_format import RecordFormat
 
 from .registry import RegistryAddress, SchemaRegistry
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _PAUSE_S = 2.0
 """Before a registry that did not answer is asked again."""
 
@@ -45,7 +45,7 @@ def awaited_record_format(kafka: Kafka, stopped: Callable[[], bool] = bool) -> R
         except RegistryUnreachable as error:
             if stopped():
                 raise
-            _LOG.warning("registry_awaited %s", error)
+            log.warning("registry_awaited", error=error)
             time.sleep(_PAUSE_S)
 
 

@@ -62,7 +62,8 @@ def test_a_registry_that_does_not_answer_is_awaited_until_told_to_stop(
     Registry.away = 2
     with caplog.at_level(logging.WARNING):
         assert awaited_record_format(REGISTRY).name == "avro-registry"
-    assert [r.message for r in caplog.records] == ["registry_awaited away"] * 2
+    assert [r.__dict__["event"] for r in caplog.records] == ["registry_awaited"] * 2
+    assert caplog.records[0].__dict__["fields"]["error"] == "away"
     Registry.away = 1
     with pytest.raises(RegistryUnreachable):
         awaited_record_format(REGISTRY, lambda: True)
