@@ -39,6 +39,7 @@ _QUIET = ("aiokafka", "faust", "mode", "kafka")
 """Libraries whose records count from WARNING on, unless the level is DEBUG."""
 _ALWAYS_QUIET = ("py4j", "urllib3")
 """Libraries whose records count from WARNING on."""
+LIBRARIES = (*_QUIET, *_ALWAYS_QUIET)
 _SECRET = re.compile(r"password|secret|token|credential", re.IGNORECASE)
 _HIDDEN = "***"
 _OF_STRUCTLOG = ("exc_info", "stack_info", "stacklevel")
@@ -194,7 +195,7 @@ def set_up(process: str, level: str = "INFO", form: str = PLAIN) -> None:
     root.addHandler(handler)
     root.setLevel(level)
     logging.captureWarnings(True)
-    for name in (*_QUIET, *_ALWAYS_QUIET):
+    for name in LIBRARIES:
         loud = name in _QUIET and level == "DEBUG"
         logging.getLogger(name).setLevel("DEBUG" if loud else logging.WARNING)
 

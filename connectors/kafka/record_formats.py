@@ -63,7 +63,12 @@ def record_format(kafka: Kafka) -> RecordFormat:
     if address is None or kafka.record_format != "avro-registry":
         return RecordFormat(kafka.record_format)
     registry = SchemaRegistry(address)
-    return RecordFormat(
-        kafka.record_format,
-        {header: registry.registered(name, text) for name, header, text in codec.contracts()},
-    )
+    contracts = codec.contracts()
+    ids = {header: registry.registered(name, text) for name, header, text in contracts}
+    # With other descriptions a schema has another id, and earlier versions wrote with that one.
+    all_ids = {}
+    for name in dict.fromkeys(name for name, _, _ in contracts):
+        for number, text in registry.schemas_of(name).items():
+            if (header := codec.header_of(text)) in ids:
+                all_ids[number] = header
+    return RecordFormat(kafka.record_format, ids, all_ids)

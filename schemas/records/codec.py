@@ -26,6 +26,7 @@ from importlib import resources
 from operator import attrgetter
 from typing import Any, TypeAlias, Union, get_args, get_origin
 
+import avro.errors
 import avro.schema
 import fastavro
 
@@ -116,6 +117,19 @@ def decode(data: bytes) -> Record:
     if left := len(data) - HEADER_BYTES - body.tell():
         raise _damaged(contract, f"{left} bytes are left over")
     return with_actions(from_plain(contract.record_type, plain))
+
+
+def header_of(schema: str) -> bytes:
+    """The header of the records of a schema, given as JSON; descriptions do not count.
+
+    Returns:
+        Marker and fingerprint; nothing if it is not a schema of Avro.
+    """
+    try:
+        fingerprint: bytes = avro.schema.parse(schema).fingerprint()
+    except avro.errors.AvroException:
+        return b""
+    return MARKER + fingerprint
 
 
 def contracts() -> tuple[tuple[str, bytes, str], ...]:
@@ -217,6 +231,5 @@ def _readers() -> dict[bytes, _Contract]:
 
 
 def _contract(record_type: type[Record], text: str) -> _Contract:
-    fingerprint: bytes = avro.schema.parse(text).fingerprint()
     compiled = fastavro.parse_schema(json.loads(text))
-    return _Contract(record_type, MARKER + fingerprint, text, compiled, _record_datum(record_type))
+    return _Contract(record_type, header_of(text), text, compiled, _record_datum(record_type))

@@ -6,7 +6,6 @@ import json
 import logging
 import warnings
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,19 +25,6 @@ from shardmerge.schemas.model.names import ShardId
 
 SHARD = ShardId("s1", "app", "t_1")
 log = logger("shardmerge.x")
-
-
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """The logging of the test session, whatever a test sets up."""
-    root, names = logging.getLogger(), ("aiokafka", "faust", "mode", "kafka", "py4j", "urllib3")
-    handlers, level = root.handlers[:], root.level
-    levels = {name: logging.getLogger(name).level for name in names}
-    yield
-    root.handlers[:], root.level = handlers, level
-    logging.captureWarnings(False)
-    for name, before in levels.items():
-        logging.getLogger(name).setLevel(before)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
