@@ -8,7 +8,6 @@ continues where it stopped.
 from __future__ import annotations
 
 import argparse
-import logging.config
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +18,6 @@ from typing import Any
 import faust
 
 from shardmerge.agents.runtime.delivery import GapCheck
-from shardmerge.agents.runtime.logs import logging_config
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
@@ -27,6 +25,7 @@ from shardmerge.agents.runtime.workers import add_coordinator, add_tracker
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.server import StatusWeb
+from shardmerge.connectors.event_log import add_log_option, form_of, logger, set_up
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
@@ -37,7 +36,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
-log = logging.getLogger("shardmerge.agents.app")  # not __name__: this module runs as __main__
+log = logger("shardmerge.agents.app")  # not __name__: this module runs as __main__
 
 
 def build_app(
@@ -118,7 +117,7 @@ def _log_assignment(app: Any) -> None:
         sources = sorted(
             f"{tp.topic}/{tp.partition}" for tp in assigned if tp.topic not in changelogs
         )
-        log.info("assigned" if sources else "assigned_nothing", extra={"partitions": sources})
+        log.info("partitions_assigned", partitions=sources)
 
 
 def _close_with(app: Any, gaps: GapCheck) -> None:
@@ -132,19 +131,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         settings = _settings(options)
-        logging.config.dictConfig(logging_config(settings.log_level))
+        set_up("agents", settings.log_level, form_of(options.log_format, os.environ))
         pipeline = parse_pipeline(options.pipeline.read_text(encoding="utf-8"), os.environ)
+    except (ShardMergeError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    try:
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
         create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
         standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
         format_ = awaited_record_format(pipeline.kafka)
         app = build_app(pipeline, settings, format_, standstill.check)
     except (ShardMergeError, OSError) as error:
-        print(f"shardmerge agents: {error}", file=sys.stderr)
+        log.error("worker_failed", error=error)  # noqa: TRY400 - expected: no traceback
         return 2
-    worker = faust.Worker(
-        app, loglevel=settings.log_level, logging_config=logging_config(settings.log_level)
-    )
+    worker = faust.Worker(app, loglevel=settings.log_level, override_logging=False)
     worker.spinner = None
     standstill.watch()
     guard_requests(standstill.check)
@@ -174,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--web-host", help="address of the status pages (default 127.0.0.1)")
     parser.add_argument("--web-port", type=int, help="port of the status pages (default 6066)")
     parser.add_argument("--log-level", help="DEBUG, INFO (default), WARNING or ERROR")
+    add_log_option(parser)
     return parser
 
 

@@ -16,6 +16,7 @@ from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.event_log import FORMS, LOG_FORMAT, form_of, set_up
 from shardmerge.connectors.kafka.topics_admin import describe_topics
 from shardmerge.local.demo import Demo
 from shardmerge.local.line import Line, end_on_sigterm
@@ -50,8 +51,21 @@ _FREE_PORTS = click.option(
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
-    """Many MySQL shards, one table, while every shard changes its schema at its own time."""
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMS),
+    help=f"Form of the log lines on standard error, also of the processes that the command "
+    f"starts: plain (default) or json ({LOG_FORMAT}).",
+)
+def main(log_format: str | None) -> None:
+    """Merge many MySQL shards into one table; each shard changes its schema at its own time."""
+    try:
+        form = form_of(log_format, os.environ)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    if log_format is not None:
+        os.environ[LOG_FORMAT] = form
+    set_up("cli", "WARNING", form)
     end_on_sigterm()
 
 

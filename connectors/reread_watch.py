@@ -8,7 +8,6 @@ left alone: it answers when it comes to the request.
 from __future__ import annotations
 
 import heapq
-import logging
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,6 +19,7 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.open_requests import OpenRequests, Remedy, Request, request_of
 from shardmerge.connectors.debezium.signals import notice
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.avro_wire import UndecodableAvro, UnknownSchema
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
@@ -30,7 +30,7 @@ from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _SEND_TIMEOUT_S = 10.0
 
 
@@ -101,8 +101,8 @@ class RereadWatch:
                 self._send(requests)
             self._reading.pop(source, None)
             self._requests.tried(source, remedy, now_s)
-            tables = ",".join(request.table for request in requests)
-            _LOG.warning("reread_unanswered source=%s tables=%s remedy=%s", source, tables, remedy)
+            tables = [request.table for request in requests]
+            log.warning("reread_unanswered", source=source, tables=tables, remedy=remedy)
             applied.append((source, remedy))
         return tuple(applied)
 
@@ -118,8 +118,8 @@ class RereadWatch:
                 continue
             if requests := self._requests.of(source):
                 self._send(requests)
-                tables = ",".join(request.table for request in requests)
-                _LOG.info("reread_asked_again source=%s tables=%s", source, tables)
+                tables = [request.table for request in requests]
+                log.info("reread_repeated", source=source, tables=tables)
             self._taken_back[connector] = repair.times_taken_back
 
     def _is_busy(self, source: str, repair: SourceRepair) -> bool:
@@ -132,7 +132,7 @@ class RereadWatch:
 
     def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
         """Look again and again until ``stop`` is set; what does not answer is awaited."""
-        look_until(stop, self.look, interval_s, "rereads_not_watched")
+        look_until(stop, self.look, interval_s, "rereads")
         self.close()
 
     def _new_records(self) -> Iterator[StoredRecord]:
@@ -153,7 +153,13 @@ class RereadWatch:
         try:
             said = notice(self._to_json(record.value))
         except (ContractError, UndecodableAvro, UnknownSchema) as error:
-            _LOG.warning("notification_not_read place=%s %s", record.place, error)
+            log.warning(
+                "notification_skipped",
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+                error=error,
+            )
             return
         if said is not None:
             self._requests.said(said, now_s)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ShardMergeError
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def look_until(
-    stop: threading.Event, look: Callable[[float], object], interval_s: float, failed: str
+    stop: threading.Event, look: Callable[[float], object], interval_s: float, watched: str
 ) -> None:
     """Call ``look`` again and again until ``stop`` is set, even if something does not answer.
 
@@ -24,12 +24,12 @@ def look_until(
         stop: Ends the loop.
         look: Gets a monotonic clock's time, in seconds.
         interval_s: Pause before each look.
-        failed: The event that is logged when a look fails.
+        watched: What is looked at, for the log: ``watch_failed watched=…``.
     """
     while not stop.wait(interval_s):
         try:
             look(time.monotonic())
         except ShardMergeError as error:
-            _LOG.warning("%s %s", failed, error)
+            log.warning("watch_failed", watched=watched, error=error)
         except Exception:
-            _LOG.exception(failed)
+            log.exception("watch_broken", watched=watched)

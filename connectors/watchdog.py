@@ -22,7 +22,6 @@ Every restart is logged with its reason.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
 import sys
@@ -34,6 +33,7 @@ from pathlib import Path
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.connect.restarts import Restarts
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.event_log import add_log_option, form_of, logger, set_up
 from shardmerge.connectors.repair.source_repair import SourceRepair, repairs_of
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
@@ -43,7 +43,7 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from .deploy import deploy_connectors
 from .reread_watch import RereadWatch
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _TAKE_IN_PAUSE_S = 15.0
 _WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
 """Debezium announces a first snapshot before it has noted the binlog's position, and the offset of
@@ -137,17 +137,19 @@ class Watchdog:
             repair.source_end()
             if not restarts.helps(reason, self._rest.offset(name)):
                 if restarts.gives_up():
-                    _LOG.error(
-                        "connector_given_up connector=%s restarts=%d reason=%s",
-                        name, restarts.fruitless, reason,
-                    )  # fmt: skip
+                    log.error(
+                        "connector_given_up",
+                        connector=name,
+                        restarts=restarts.fruitless,
+                        reason=reason,
+                    )
                 return False
             restarts.begun(now_s)
             outcome = repair.attend(status)
         if outcome is Attended.HELD:
             restarts.not_restarted()
             return False
-        _LOG.warning("connector_restarted what=%s connector=%s reason=%s", outcome, name, reason)
+        log.warning("connector_restarted", connector=name, remedy=outcome, reason=reason)
         return True
 
     def _look_at_unfailed(
@@ -157,7 +159,7 @@ class Watchdog:
         if status.state == "STOPPED" or name in self._unseen:
             self._unseen.discard(name)
             if repair.finish(status):
-                _LOG.warning("repair_taken_up connector=%s state=%s", name, status.state)
+                log.warning("repair_resumed", connector=name, state=status.state)
         elif status.is_running:
             if repair.look_at_gtids():
                 return True
@@ -168,12 +170,12 @@ class Watchdog:
 
     def run(self, stop: threading.Event) -> None:
         """Look again and again until ``stop`` is set; an unreachable Connect is awaited."""
-        _LOG.info("watchdog_started connectors=%s", ",".join(self._names))
+        log.info("watchdog_started", connectors=self._names)
         while not stop.is_set():
             try:
                 self.look(time.monotonic())
             except (StackError, ContractError) as error:
-                _LOG.warning("connectors_not_watched %s", error)
+                log.warning("watch_failed", watched="connectors", error=error)
             stop.wait(self._interval_s)
 
 
@@ -187,9 +189,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pipeline", type=Path, required=True)
     parser.add_argument("--interval", type=float, default=3.0, help="seconds between two looks")
     parser.add_argument("--create", action="store_true", help="make topics and connectors first")
+    add_log_option(parser)
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
+        set_up("watchdog", form=form_of(options.log_format, os.environ))
         pipeline = parse_pipeline(options.pipeline.read_text(), os.environ)
     except (OSError, ShardMergeError) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -203,7 +206,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             deploy_connectors(pipeline, rest)
         except ShardMergeError as error:
-            print(f"error: {error}", file=sys.stderr)
+            log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
             return 1
     repairs = repairs_of(pipeline, rest)
     rereads = RereadWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0), repairs)

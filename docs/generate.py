@@ -19,16 +19,18 @@ from typing import Any
 
 import click
 
-from docs.log_events import event_rows
+from docs.log_events import logged_events, meanings
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.main import main
 from shardmerge.connectors.debezium.value_limits import LIMITS
+from shardmerge.connectors.event_log import LOG_FORMAT
 from shardmerge.schemas.codes.registry import families
 from shardmerge.schemas.model import errors
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import TARGETS, parse_pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.process import settings as sink
+from shardmerge.spark_sink.process.failpoints import SETTING as SINK_FAILPOINT
 
 FOLDER = Path(__file__).resolve().parent
 CONTRACTS = FOLDER.parent / "schemas" / "records" / "avro"
@@ -73,8 +75,17 @@ _SINK_VARIABLES = {
     "driver_memory": sink.DRIVER_MEMORY,
     "ui_port": sink.UI_PORT,
     "log_level": sink.LOG_LEVEL,
+    "log_format": LOG_FORMAT,
     "jars": sink.JARS,
 }
+_FAILPOINT_MEANING = (
+    "Where the sink's driver or one of its tasks kills itself, for tests: `<place>:<passing>`."
+)
+_PROCESSES = {
+    "agents": "agents", "cli": "cli", "connectors": "watchdog", "local": "keeper",
+    "spark_sink": "sink",
+}  # fmt: skip
+"""Package → the process in which its code runs."""
 _ENTRY = re.compile(r"\n {4}(?=\w[\w, ]*:)")
 
 
@@ -196,6 +207,7 @@ def environment() -> str:
         (f"`{_SINK_VARIABLES[key.name]}`", key.default, key.meaning)
         for key in record_keys(sink.SinkSettings, ("pipeline_file",))
     ]
+    rows.append((f"`{SINK_FAILPOINT}`", '`""`', _FAILPOINT_MEANING))
     return table("variable | default | meaning", rows)
 
 
@@ -318,8 +330,24 @@ def code_sections() -> str:
 
 def events() -> str:
     """The log events of the processes."""
-    rows = [(f"`{e.name}`", e.level, f"`{e.room}`", ", ".join(e.facts)) for e in event_rows()]
-    return table("event | level | process | facts", rows)
+    said, by_name = meanings().events, {each.name: [] for each in logged_events()}
+    for each in logged_events():
+        by_name[each.name].append(each)
+    rows = []
+    for name, calls in by_name.items():
+        fields = dict.fromkeys(field for call in calls for field in call.fields)
+        processes = dict.fromkeys(_PROCESSES[call.package] for call in calls)
+        rows.append(
+            (f"`{name}`", calls[0].level, ", ".join(processes), ", ".join(fields), said[name])
+        )
+    rows.append(("`library_logged`", "any", "any", "message", said["library_logged"]))
+    return table("event | level | process | fields | meaning", rows)
+
+
+def event_fields() -> str:
+    """The fields of the log events."""
+    rows = [(f"`{name}`", meaning) for name, meaning in meanings().fields.items()]
+    return table("field | value", rows)
 
 
 def generated() -> dict[str, str]:
@@ -341,6 +369,7 @@ def generated() -> dict[str, str]:
         "errors": error_table(),
         "codes": code_sections(),
         "events": events(),
+        "event-fields": event_fields(),
         "value-limits": "\n".join(f"* {limit.sentence}." for limit in LIMITS),
     }
 

@@ -8,7 +8,6 @@ Usage: ``python -m shardmerge.local.keeper --directory DIRECTORY``
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -21,6 +20,7 @@ import click
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.event_log import form_of, logger, set_up
 from shardmerge.connectors.growing_pause import GrowingPause
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
@@ -32,7 +32,7 @@ from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 NAME = "keeper"
 AGENTS, SINK, CONNECT = "agents", "sink", "connect"
@@ -100,12 +100,12 @@ class Keeper:
             if self.stack.supervisor.pid(name) is not None:
                 continue
             if self.backoffs[name].ended(now):
-                log.warning("%s does not run: started again", name)
+                log.warning("process_restarted", part=name)
                 self.backoffs[name].start(now)
                 try:
                     self._start(name)
                 except ShardMergeError as error:
-                    log.warning("%s: %s", name, error)
+                    log.warning("process_failed", part=name, error=error)
 
     def stop_line(self) -> None:
         """Stop everything but this process."""
@@ -141,7 +141,7 @@ def start_keeper(supervisor: Supervisor, owner: int | None) -> None:
 @click.option("--owner", type=int, help="Pid of the process with which the line ends.")
 def main(directory: Path, owner: int | None) -> None:
     """Keep the line of a directory up until told to stop, or until its owner is gone."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    set_up("keeper", form=form_of(None, os.environ))
     text = (directory / PIPELINE_FILE).read_text(encoding="utf-8")
     keeper = Keeper(LocalStack(directory), parse_pipeline(text, os.environ))
     stopping = threading.Event()
@@ -159,7 +159,7 @@ def main(directory: Path, owner: int | None) -> None:
         threading.Thread(target=watch.run, args=(stopping,), daemon=True).start()
     while not stopping.wait(_LOOK_SECONDS):
         if owner is not None and not _is_alive(owner):
-            log.warning("process %d is gone: the line is stopped", owner)
+            log.warning("owner_ended", pid=owner)
             keeper.stop_line()
             return
         keeper.look(time.monotonic())

@@ -24,6 +24,7 @@ import requests
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.event_log import event_in
 from shardmerge.connectors.kafka.observer import Observer
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
@@ -282,10 +283,8 @@ class Line:
             log.seek(max(0, path.stat().st_size - _LOG_TAIL_BYTES))
             lines = log.read().decode("utf-8", errors="replace").splitlines()
         since = dt.datetime.fromtimestamp(_started_at(pid), dt.UTC)
-        if any(
-            " sink started " in line and dt.datetime.fromisoformat(line.split()[0]) >= since
-            for line in lines
-        ):
+        logged = (event_in(line) for line in lines)
+        if any(found and found[1] == "sink_started" and found[0] >= since for found in logged):
             self._started_sink = pid
             return True
         return False

@@ -6,8 +6,6 @@ end.
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import signal
 import sys
@@ -15,6 +13,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
+from shardmerge.connectors.event_log import logger, set_up
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
@@ -31,27 +30,11 @@ from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.targets.interface import WriterState
 from shardmerge.spark_sink.targets.kinds import open_target
 
-log = logging.getLogger(__name__)
+log = logger("shardmerge.spark_sink.job")  # not __name__: this module runs as __main__
 
 _RETRY_S = 1.0
 _CHECK_S = 10.0
 """Seconds after which a sink without work checks again that it is still the writer."""
-_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
-
-
-class EventFormatter(logging.Formatter):
-    """One line per event: time, level, event name, then its facts as JSON."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line of a record."""
-        facts = {k: v for k, v in vars(record).items() if k not in _STANDARD_FIELDS}
-        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        text = f"{when}.{int(record.msecs):03d}Z {record.levelname} {record.getMessage()}"
-        if facts:
-            text += " " + json.dumps(facts, ensure_ascii=False, default=str)
-        if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
-        return text
 
 
 class Stopped:
@@ -83,7 +66,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     # more their records would have no order, and the barrier needs that order.
     create_topics(bootstrap, topics.own_topics(pipeline))
     epoch = _take_over(target.state, stopped)
-    log.info("sink started", extra={"pipeline": pipeline.name, "writer_epoch": epoch})
+    log.info("sink_started", pipeline=pipeline.name, writer_epoch=epoch)
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     tail = TopicTail(bootstrap, tailed(pipeline))
@@ -111,7 +94,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         publisher.close()
         tail.close()
         target.close()
-    log.info("sink ended", extra={"pipeline": pipeline.name})
+    log.info("sink_ended", pipeline=pipeline.name)
 
 
 def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
@@ -128,7 +111,7 @@ def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
         except (StackError, TargetError) as error:
             if isinstance(error, TargetError) and not error.retryable:
                 raise
-            log.warning("step failed", extra={"error": str(error)})
+            log.warning("step_failed", error=error)
             time.sleep(_RETRY_S)
 
 
@@ -141,7 +124,7 @@ def _take_over(state: WriterState, stopped: Stopped) -> int:
         except TargetError as error:
             if not error.retryable or stopped.requested:
                 raise
-            log.warning("target does not answer", extra={"error": str(error)})
+            log.warning("target_awaited", error=error)
             time.sleep(_RETRY_S)
 
 
@@ -156,17 +139,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    handler = logging.StreamHandler()
-    handler.setFormatter(EventFormatter())
-    logging.basicConfig(level=settings.log_level, handlers=[handler])
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    set_up("sink", settings.log_level, settings.log_format)
     stopped = Stopped()
     stopped.install()
     try:
         run(settings, pipeline, stopped)
     except ShardMergeError as error:
-        facts = {"error": error.message, "hint": error.hint, "code": error.code}
-        log.error("sink cannot go on", extra=facts)  # noqa: TRY400 - expected: the facts say it all
+        log.error("sink_failed", error=error)  # noqa: TRY400 - expected: the fields say it all
         return 1
     return 0
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from shardmerge.connectors.event_log import LIBRARIES, LOG_FORMAT
 
 LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb")
 HERE = Path(__file__).resolve().parent
@@ -23,6 +27,21 @@ settings.register_profile(
 )
 settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A test that runs a command in this process sets up logging; the next test knows nothing."""
+    loggers = [logging.getLogger(name) for name in (None, *LIBRARIES)]
+    levels, handlers = [each.level for each in loggers], loggers[0].handlers[:]
+    form = os.environ.get(LOG_FORMAT)
+    yield
+    for each, level in zip(loggers, levels, strict=True):
+        each.setLevel(level)
+    loggers[0].handlers[:] = handlers
+    logging.captureWarnings(False)
+    if form is None:
+        os.environ.pop(LOG_FORMAT, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

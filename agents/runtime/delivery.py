@@ -27,7 +27,6 @@ topics. Readers of the sent records recognise a repeated one by its identity.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from operator import attrgetter
 from typing import Any, TypeAlias
@@ -44,10 +43,11 @@ from shardmerge.agents.handling.effects import (
     Send,
     SourceRecord,
 )
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.model.errors import InternalError, StackError
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 GAP_CHECK_TIMEOUT_S = 30.0
 BLOCK_CACHE_BYTES = 32 * 1024 * 1024
@@ -177,7 +177,12 @@ class Carrier:
             # Tables of the first format kept the effects here, and no record at hand.
             effects = done.effects
         elif arrival in (Arrival.PAST, Arrival.REPEATED):
-            log.info("record_skipped", extra=_facts(record))
+            log.info(
+                "repeat_skipped",
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+            )
             return
         else:
             if arrival is Arrival.BEYOND:
@@ -190,14 +195,20 @@ class Carrier:
         stored = self._table.get(journal.at_hand_key(partition))
         if stored is not None:
             entry = journal.from_bytes(stored)
-            log.info("record_completed", extra={"partition": partition, "offset": entry.offset})
+            log.info("record_completed", partition=partition, offset=entry.offset)
             await self._perform(partition, entry)
 
     async def _check_gap(self, entry: JournalEntry | None, record: SourceRecord) -> None:
         start = 0 if entry is None else entry.offset + 1
         first = await self._gaps.first_record(record.topic, record.partition, start)
         if first < record.offset:
-            log.error("records_skipped", extra={**_facts(record), "expected_offset": first})
+            log.error(
+                "records_skipped",
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+                expected_offset=first,
+            )
             raise SkippedRecords(
                 f"{record.topic}/{record.partition} came with offset {record.offset}, but there is "
                 f"a record at {first} that did not come",
@@ -296,7 +307,3 @@ def bytes_table(app: Any, name: str, *, partitions: int) -> Any:
             "write_buffer_size": WRITE_BUFFER_BYTES,
         },
     )
-
-
-def _facts(record: SourceRecord) -> dict[str, Any]:
-    return {"topic": record.topic, "partition": record.partition, "offset": record.offset}

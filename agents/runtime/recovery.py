@@ -32,7 +32,10 @@ from faust.tables.manager import TableManager as FaustTableManager
 from faust.tables.table import Table as FaustTable
 from faust.transport.drivers import aiokafka as driver
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
+
+log = logger(__name__)
 
 IN_FLIGHT_POLL_S = 1.2
 """A poll of the fetcher ends after 1 s at most (``getmany(timeout=1.0)``), plus scheduling."""
@@ -106,7 +109,7 @@ class Recovery(faust.tables.recovery.Recovery):  # type: ignore[misc]
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         """Called by Faust when the active tables are restored."""
-        self.log.info("Restore complete!")
+        log.info("tables_restored")
         await self.app.on_rebalance_complete.send()
         self._set_recovery_ended()
         callbacks = [
@@ -143,10 +146,13 @@ class Recovery(faust.tables.recovery.Recovery):  # type: ignore[misc]
         if self.before_seek is not None:
             await self._wait(self.before_seek())
         if app.consumer_generation_id != generation_id:
-            self.log.warning("another rebalance began during the recovery of %s", generation_id)
+            log.warning("recovery_interrupted", generation=generation_id)
             return
         if sources:
-            self.log.info("Seek stream partitions to committed offsets.")
+            log.info(
+                "offsets_restored",
+                partitions=sorted(f"{tp.topic}/{tp.partition}" for tp in sources),
+            )
             await self._wait(consumer.perform_seek(), timeout=self.app.conf.broker_request_timeout)
         consumer.resume_partitions(sources)
         self.completed.set()
@@ -156,7 +162,7 @@ class Recovery(faust.tables.recovery.Recovery):  # type: ignore[misc]
         if not app.assignor.assigned_standbys():
             self.tables.on_standbys_ready()
         app.on_rebalance_end()
-        self.log.info("Worker ready")
+        log.info("worker_started")
 
 
 class TableManager(FaustTableManager):  # type: ignore[misc]

@@ -24,8 +24,9 @@ class AgentSettings:
             another one, or to its restart.
         commit_interval_s: Pause between commits of what was acknowledged. What was not committed
             is recognised as repeated after a crash.
-        log_level: Of Python's logging.
-        failpoint: Where the worker kills itself, for tests; see ``failpoints``.
+        log_level: From which level on log records count: ``DEBUG``, ``INFO``, ``WARNING`` or
+            ``ERROR``.
+        failpoint: Where the worker kills itself, for tests: ``<place>:<passing>``.
     """
 
     data_directory: Path = Path("shardmerge-agents")

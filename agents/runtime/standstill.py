@@ -8,7 +8,6 @@ way may still go out, so the process ends as by ``kill -9``, which is always saf
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
@@ -18,7 +17,9 @@ from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection
 
-log = logging.getLogger(__name__)
+from shardmerge.connectors.event_log import logger
+
+log = logger(__name__)
 
 TICK_S = 0.2
 EXIT_CODE = 75
@@ -52,7 +53,7 @@ class Standstill:
         """End the process if it stood still; called before anything is written (at a place)."""
         stood = self._clock() - self._seen
         if stood > self._limit_s:
-            log.critical("stood_still", extra={"seconds": round(stood, 1), "place": place})
+            log.error("process_stalled", seconds=round(stood, 1), place=place)
             self._end(EXIT_CODE)
 
     def _run(self) -> None:

@@ -8,10 +8,10 @@ waits.
 from __future__ import annotations
 
 import asyncio
-import logging
 from dataclasses import replace
 
 from shardmerge.agents.handling.effects import Send, SourceRecord
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.connectors.kafka.record_formats import json_of_connectors, unchanged
 from shardmerge.schemas.pipeline import topics
@@ -20,7 +20,7 @@ from shardmerge.schemas.records.record_format import RecordFormat
 
 from .delivery import Translate, Wire
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 PAUSE_S = 2.0
 """Before a registry that did not answer is asked again."""
@@ -62,8 +62,7 @@ def translation(pipeline: Pipeline, format_: RecordFormat) -> Translate:
                 value = await asyncio.to_thread(translate, record.value)
             except RegistryUnreachable as error:
                 log.warning(
-                    "registry_awaited",
-                    extra={"error": str(error), "topic": record.topic, "offset": record.offset},
+                    "registry_awaited", topic=record.topic, offset=record.offset, error=error
                 )
                 await asyncio.sleep(PAUSE_S)
             else:

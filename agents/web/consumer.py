@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,10 +11,11 @@ from aiokafka.errors import KafkaError
 from mode import Service
 
 from shardmerge.agents.status.view import StatusView
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 POLL_MS = 500
 RETRY_S = 2.0
@@ -51,7 +51,7 @@ class ViewReader(Service):  # type: ignore[misc]
             try:
                 await self._read()
             except KafkaError as error:
-                log.warning("view_reader_failed", extra={"error": str(error)})
+                log.warning("view_reader_failed", error=error)
                 await self.sleep(RETRY_S)
 
     async def _read(self) -> None:
@@ -102,6 +102,9 @@ class ViewReader(Service):  # type: ignore[misc]
             self._view.apply(self._format.read(record.value))
         except ContractError as error:
             log.warning(
-                "view_record_unreadable",
-                extra={"topic": record.topic, "offset": record.offset, "error": str(error)},
+                "view_record_skipped",
+                topic=record.topic,
+                partition=record.partition,
+                offset=record.offset,
+                error=error,
             )

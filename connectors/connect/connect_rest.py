@@ -6,7 +6,6 @@ waited out here, so that a caller sees either an answer or a ``StackError`` with
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from urllib.parse import quote, urlsplit
 
 import requests
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import StackError
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _REQUEST_TIMEOUT_S = 30.0
 _PAUSE_S = 0.2
 
@@ -300,7 +300,7 @@ class ConnectRest:
                 raise StackError(
                     problem, hint="see whether the worker runs, and its log", code="SM-4304"
                 )
-            _LOG.debug("connect_retry", extra={"problem": problem})
+            log.debug("connect_retried", reason=problem)
             time.sleep(_PAUSE_S)
 
 

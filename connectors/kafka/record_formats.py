@@ -5,10 +5,10 @@ What is needed for it is asked from the pipeline's schema registry, if it names 
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.avro_wire import JsonOfAvro, RegistryUnreachable
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
@@ -16,7 +16,7 @@ from shardmerge.schemas.records.record_format import RecordFormat
 
 from .registry import RegistryAddress, SchemaRegistry
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _PAUSE_S = 2.0
 """Before a registry that did not answer is asked again."""
 
@@ -45,7 +45,7 @@ def awaited_record_format(kafka: Kafka, stopped: Callable[[], bool] = bool) -> R
         except RegistryUnreachable as error:
             if stopped():
                 raise
-            _LOG.warning("registry_awaited %s", error)
+            log.warning("registry_awaited", error=error)
             time.sleep(_PAUSE_S)
 
 
@@ -63,7 +63,12 @@ def record_format(kafka: Kafka) -> RecordFormat:
     if address is None or kafka.record_format != "avro-registry":
         return RecordFormat(kafka.record_format)
     registry = SchemaRegistry(address)
-    return RecordFormat(
-        kafka.record_format,
-        {header: registry.registered(name, text) for name, header, text in codec.contracts()},
-    )
+    contracts = codec.contracts()
+    ids = {header: registry.registered(name, text) for name, header, text in contracts}
+    # With other descriptions a schema has another id, and earlier versions wrote with that one.
+    all_ids = {}
+    for name in dict.fromkeys(name for name, _, _ in contracts):
+        for number, text in registry.schemas_of(name).items():
+            if (header := codec.header_of(text)) in ids:
+                all_ids[number] = header
+    return RecordFormat(kafka.record_format, ids, all_ids)

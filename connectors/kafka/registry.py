@@ -70,6 +70,9 @@ class RegistryAddress:
         )
 
 
+_NO_REGISTRY = "its answer is not that of a schema registry"
+
+
 class SchemaRegistry:
     """A client of one registry. Threads may ask for schemas side by side, not register them."""
 
@@ -127,6 +130,25 @@ class SchemaRegistry:
         number: int = self._field(status, body, "id", int)
         return number
 
+    def schemas_of(self, subject: str) -> dict[int, str]:
+        """Id → JSON of every schema that is registered under a subject; empty without one.
+
+        Raises:
+            RegistryUnreachable: It does not answer, refuses the user, or fails.
+        """
+        path = f"/subjects/{quote(subject, safe='')}/versions"
+        status, body = self._answer("GET", path)
+        if status == HTTPStatus.NOT_FOUND:
+            return {}
+        versions = self._read(status, body)
+        if not isinstance(versions, list):
+            raise self._failed(_NO_REGISTRY)
+        found = {}
+        for version in versions:
+            answer = self._answer("GET", f"{path}/{version}")
+            found[self._field(*answer, "id", int)] = self._field(*answer, "schema", str)
+        return found
+
     def _ask(self, number: int) -> str:
         status, body = self._answer("GET", f"/schemas/ids/{number}")
         if status == HTTPStatus.NOT_FOUND:
@@ -160,18 +182,23 @@ class SchemaRegistry:
             self._connection.close()
 
     def _field(self, status: int, body: bytes, name: str, kind: type, default: Any = None) -> Any:
+        said = self._read(status, body)
+        value = said.get(name, default) if isinstance(said, dict) else None
+        if not isinstance(value, kind):
+            raise self._failed(_NO_REGISTRY)
+        return value
+
+    def _read(self, status: int, body: bytes) -> Any:
+        """The JSON of an answer; None if it is none."""
         if status in _REFUSED:
             who = f"the user {self._user!r}" if self._user else "a request without a user"
             raise self._failed(f"it answers {status} to {who}", _NO_ACCESS)
         if status != HTTPStatus.OK:
             raise self._failed(f"it answers {status}")
         try:
-            value = json.loads(body).get(name, default)
-        except (ValueError, AttributeError):
-            value = None
-        if not isinstance(value, kind):
-            raise self._failed("its answer is not that of a schema registry")
-        return value
+            return json.loads(body)
+        except ValueError:
+            return None
 
     def _failed(self, why: str, hint: str = _AWAY) -> RegistryUnreachable:
         """It is left alone for a while."""

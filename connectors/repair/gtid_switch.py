@@ -15,8 +15,6 @@ the offset stay as they were, and a restart by these GTIDs would read again what
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import Enum
@@ -34,11 +32,12 @@ from shardmerge.connectors.binlog.gtid_place import (
     place_at,
 )
 from shardmerge.connectors.binlog.source_offset import SourceOffset
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.repair.schema_history.history import HistoryRecord
 
 from .source_connector import SourceConnector
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _ON, _ON_PERMISSIVE, _OFF = "ON", "ON_PERMISSIVE", "OFF"
 
 
@@ -200,20 +199,26 @@ class GtidSwitch:
         found = connector.corrections(replace(offset, by_gtid=False), applies=applies)
         connector.topics.add_history(found)
         connector.rest.set_offset(connector.name, connector.source.name, wanted.values)
-        _LOG.warning(
-            "gtids_fitted source=%s gtid_mode=%s offset=%s",
-            connector.source.name, mode, json.dumps(dict(wanted.values)),
-        )  # fmt: skip
+        log.warning(
+            "gtids_fitted",
+            source=connector.source.name,
+            gtid_mode=mode,
+            connect_offset=wanted.values,
+        )
         return Fitted.CHANGED
 
     def _hold(self, mode: str, offset: SourceOffset, seen: str, wanted: str) -> Fitted:
         self._held = (mode, offset.values)
         self._connector.stop()
-        _LOG.error(
-            "source_held source=%s position=%s:%d gtid_mode=%s %s; do: SET GLOBAL gtid_mode = %s "
-            "on the source, and %s again when everything is read",
-            self._connector.source.name, offset.file, offset.pos, mode, seen, wanted, mode,
-        )  # fmt: skip
+        log.error(
+            "source_held",
+            source=self._connector.source.name,
+            position=f"{offset.file}:{offset.pos}",
+            gtid_mode=mode,
+            reason=seen,
+            hint=f"SET GLOBAL gtid_mode = {wanted} on the source, and {mode} again when everything "
+            "is read",
+        )
         return Fitted.HELD
 
     def _place(self, offset: SourceOffset) -> Place:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +10,7 @@ from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.repair.diagnosis.captured import Captured
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,
@@ -35,7 +34,7 @@ from shardmerge.schemas.pipeline.source_server import server_context
 from .marked_config import MarkedConfig
 from .source_topics import SourceTopics, now_ms
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +189,12 @@ class SourceConnector:
         found = self.corrections(offset)
         self.topics.add_history(found)
         if found:
-            _LOG.warning(
-                "schema_history_corrected source=%s records=%d offset=%s",
-                self.source.name, len(found), json.dumps(dict(offset.values)),
-            )  # fmt: skip
+            log.warning(
+                "schema_history_corrected",
+                source=self.source.name,
+                records=len(found),
+                connect_offset=offset.values,
+            )
         return bool(found)
 
     def corrections(

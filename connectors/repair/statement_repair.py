@@ -15,7 +15,6 @@ shards, and the connector leaves the tables out (``left_out``) until the server 
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from enum import StrEnum
 
 from shardmerge.connectors.binlog.binlog_events import Logged, Statement, table_name, written_name
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.repair.diagnosis.failures import FailedAt, Failure, failure_of
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,
@@ -44,7 +44,7 @@ from shardmerge.schemas.model.errors import SourceError, StackError
 
 from .source_connector import SourceConnector, Stand
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _SMALLEST_QUEUE: Mapping[str, str] = {
     "max.queue.size": "2",
     "max.batch.size": "1",
@@ -146,20 +146,25 @@ class StatementRepair:
         """
         source, statement = self._connector.source.name, stand.statement
         behind = self._behind(statement)
-        _LOG.warning(
-            "statement_repair_begun source=%s position=%s:%d statement=%r",
-            source, statement.file, statement.pos, statement.sql,
-        )  # fmt: skip
+        log.warning(
+            "statement_repair_begun",
+            source=source,
+            position=f"{statement.file}:{statement.pos}",
+            sql=statement.sql,
+        )
         self._connector.stop()
         for number in range(_ROUNDS):
             gap = self._gap(stand, behind)
             if not self._is_open(gap, stand):
                 self._put_behind(stand, behind, gap.passed)
                 return self._say(statement, behind, number)
-            _LOG.info(
-                "statement_repair_waits source=%s round=%d undelivered=%d first=%s",
-                source, number, len(gap.missing), gap.missing[0] if gap.missing else gap.partial,
-            )  # fmt: skip
+            log.info(
+                "statement_repair_waits",
+                source=source,
+                round=number,
+                undelivered=len(gap.missing),
+                position=gap.missing[0] if gap.missing else gap.partial,
+            )
             again = self._deliver_more()
             if again is None or again.statement != statement:
                 # It got past the statement, or fails elsewhere now: the next look sees to that.
@@ -176,15 +181,17 @@ class StatementRepair:
     def _say(self, statement: Statement, behind: Behind, rounds: int) -> Attended:
         source = self._connector.source.name
         if not behind.unread:
-            _LOG.warning("statement_repaired source=%s rounds=%d", source, rounds)
+            log.warning("statement_repaired", source=source, rounds=rounds)
             return Attended.REPAIRED
-        _LOG.error(
-            "statement_held source=%s position=%s:%d tables=%s statement=%r reason=%r "
-            "command='shardmerge command set-schema'",
-            source, statement.file, statement.pos,
-            ",".join(map(written_name, behind.names)), statement.sql,
-            behind.unread,
-        )  # fmt: skip
+        log.error(
+            "statement_held",
+            source=source,
+            position=f"{statement.file}:{statement.pos}",
+            tables=[written_name(name) for name in behind.names],
+            sql=statement.sql,
+            reason=behind.unread,
+            hint="tell the schema with: shardmerge command set-schema",
+        )
         return Attended.PASSED
 
     def _behind(self, statement: Statement) -> Behind:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-
 from shardmerge.connectors.binlog.binlog_events import written_name
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.ddl.changes import TableName
 
 from .source_connector import SourceConnector
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def take_in(connector: SourceConnector) -> tuple[TableName, ...]:
@@ -38,9 +37,11 @@ def take_in(connector: SourceConnector) -> tuple[TableName, ...]:
         connector.tell(offset, told, place)
         connector.config.leave_out(tuple(t for t in left_out if t.name not in names))
         for name in names:
-            _LOG.warning(
-                "table_taken_in source=%s table=%s offset=%s",
-                connector.source.name, written_name(name), place,
-            )  # fmt: skip
+            log.warning(
+                "table_taken_in",
+                source=connector.source.name,
+                table=written_name(name),
+                position=place,
+            )
     connector.go_on()
     return names

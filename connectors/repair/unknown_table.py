@@ -9,11 +9,10 @@ requested like those of any table that is read again.
 
 from __future__ import annotations
 
-import logging
-
 from shardmerge.connectors.binlog.binlog_events import table_name
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.debezium.signals import can_be_asked_for
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.repair.diagnosis.failures import Failure
 from shardmerge.connectors.repair.diagnosis.statement_plan import TableDescription
 from shardmerge.connectors.repair.schema_history.history import is_before, known_tables, table_id
@@ -25,7 +24,7 @@ from shardmerge.schemas.model.names import ShardId
 
 from .source_connector import SourceConnector
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class UnknownTable:
@@ -62,10 +61,12 @@ class UnknownTable:
         connector.topics.ask_for_rows(f"{connector.source.name}/{place}", shard)
         connector.tell(offset, [told], place)
         connector.go_on()
-        _LOG.warning(
-            "table_made_known source=%s table=%s offset=%s",
-            connector.source.name, failure.table, place,
-        )  # fmt: skip
+        log.warning(
+            "table_made_known",
+            source=connector.source.name,
+            table=failure.table,
+            position=place,
+        )
         return True
 
     def _is_known(self, name: TableName, offset: SourceOffset) -> bool:

@@ -8,7 +8,6 @@ tables are read again, after a growing pause.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import defaultdict
@@ -17,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.growing_pause import GrowingPause
@@ -39,7 +39,7 @@ from shardmerge.schemas.records.schema_changes import ChangeId
 from .source_changes import SourceChanges
 from .table_reading import GivenUp, Read, TableReading
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 _REMIND_S = 60.0
 _LONGEST_PAUSE_S = 600.0
 
@@ -128,7 +128,7 @@ class ReadingWatch:
 
     def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
         """Look again and again until ``stop`` is set; what does not answer is awaited."""
-        look_until(stop, self.look, interval_s, "whole_readings_not_watched")
+        look_until(stop, self.look, interval_s, "whole_readings")
         self.close()
 
     def _look_at(self, source: str, wanted: Sequence[Wanted], now_s: float) -> None:
@@ -142,13 +142,14 @@ class ReadingWatch:
         ]
         self._idle.discard(source)
         if reading.under_way():
-            self._remind(source, "whole_reading_goes_on", now_s)
+            if (seconds := self._seconds_to_tell(source, now_s)) is not None:
+                log.info("whole_reading_continues", source=source, seconds=seconds)
         elif missing and self._pauses[source].is_over(now_s):
             if reading.begin(missing):
                 self._since_s[source] = self._reminded_s[source] = now_s
                 self._take_end(source, reading.look(), wanted, now_s)
-            else:
-                self._remind(source, "whole_reading_waits_for_connector", now_s)
+            elif (seconds := self._seconds_to_tell(source, now_s)) is not None:
+                log.info("whole_reading_waits", source=source, seconds=seconds)
         elif not of_source:
             self._idle.add(source)
 
@@ -168,10 +169,13 @@ class ReadingWatch:
             if done in wanted:
                 reload = Reload(done.shard, end.position, end.began_ms)
                 self._results[done] = _Result(reload, end.changes_to)
-        _LOG.info(
-            "whole_reading_done source=%s shards=%d position=%s seconds=%.0f",
-            source, len(end.wanted), end.position, now_s - since_s,
-        )  # fmt: skip
+        log.info(
+            "whole_reading_ended",
+            source=source,
+            shards=[read.shard for read in end.wanted],
+            position=end.position,
+            seconds=round(now_s - since_s),
+        )
 
     def _tell(self, wanted: Sequence[Wanted]) -> None:
         for target in sorted({w.target for w in wanted}):
@@ -194,8 +198,12 @@ class ReadingWatch:
             self._told[sent.offset] = target
             for shard in shards:
                 del self._results[shard]
-            names = ",".join(str(w.shard) for w in shards)
-            _LOG.info("whole_reading_told target=%s shards=%s command=%s", target, names, sent)
+            log.info(
+                "whole_reading_reported",
+                target=target,
+                shards=[w.shard for w in shards],
+                command=sent,
+            )
 
     def _is_decided(self, result: _Result) -> bool:
         changes = self._changes[result.reload.shard.source]
@@ -209,7 +217,7 @@ class ReadingWatch:
                 self._pauses.pop(target, None)
                 continue
             self._pauses[target].begin(now_s)
-            _LOG.warning("whole_reading_refused target=%s reason=%s", target, reason)
+            log.warning("whole_reading_refused", target=target, reason=reason)
 
     def _take_new(self) -> None:
         for record in self._new_records(self._commands):
@@ -234,9 +242,9 @@ class ReadingWatch:
             self._format = record_format(self._pipeline.kafka)
         return self._format
 
-    def _remind(self, source: str, event: str, now_s: float) -> None:
-        """Say once a minute what a source's reading does."""
-        if now_s - self._reminded_s.setdefault(source, now_s - _REMIND_S) >= _REMIND_S:
-            self._reminded_s[source] = now_s
-            since_s = now_s - self._since_s.setdefault(source, now_s)
-            _LOG.info("%s source=%s seconds=%.0f", event, source, since_s)
+    def _seconds_to_tell(self, source: str, now_s: float) -> int | None:
+        """Once a minute, for how many seconds a source's reading has gone on or waited."""
+        if now_s - self._reminded_s.setdefault(source, now_s - _REMIND_S) < _REMIND_S:
+            return None
+        self._reminded_s[source] = now_s
+        return round(now_s - self._since_s.setdefault(source, now_s))

@@ -22,7 +22,6 @@ connector that is made stopped); measured, tests/integration/connect/test_whole_
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Sequence
 from contextlib import closing
@@ -34,6 +33,7 @@ from shardmerge.connectors.debezium.connector_names import (
     reading_name,
     readings_among,
 )
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.kafka.topics_admin import create_topics, delete_topics
@@ -56,7 +56,7 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
-_LOG = logging.getLogger(__name__)
+log = logger(__name__)
 PLACES = ("moved", "topic made", "made", "set aside", "begun", "complete", "taken back", "deleted")
 """Where a process can end, for tests of what it leaves."""
 
@@ -142,8 +142,8 @@ class TableReading:
         self._passed("topic made")
         config = reading_config(self._pipeline, self._source, name, wanted)
         self._rest.create_stopped(name, config)
-        tables = ",".join(f"{w.shard.database}.{w.shard.table}" for w in wanted)
-        _LOG.info("whole_reading_begun source=%s tables=%s", self._source.name, tables)
+        shards = [w.shard for w in wanted]
+        log.info("whole_reading_begun", source=self._source.name, shards=shards)
         self._passed("made")
         return True
 
@@ -239,7 +239,7 @@ class TableReading:
         return None if found is None else f"{found.sql!r} at {found.file}:{found.pos}"
 
     def _give_up(self, reason: str) -> GivenUp:
-        _LOG.warning("whole_reading_given_up source=%s reason=%s", self._source.name, reason)
+        log.warning("whole_reading_given_up", source=self._source.name, reason=reason)
         return GivenUp(reason)
 
     def _end(self, names: Sequence[str]) -> None:

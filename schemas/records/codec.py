@@ -26,6 +26,7 @@ from importlib import resources
 from operator import attrgetter
 from typing import Any, TypeAlias, Union, get_args, get_origin
 
+import avro.errors
 import avro.schema
 import fastavro
 
@@ -120,6 +121,19 @@ def decode(data: bytes) -> Record:
         raise _damaged(contract, f"{left} bytes are left over")
     record = with_actions(from_plain(contract.record_type, plain))
     return record if contract.header in _current_headers() else with_codes(record)
+
+
+def header_of(schema: str) -> bytes:
+    """The header of the records of a schema, given as JSON; descriptions do not count.
+
+    Returns:
+        Marker and fingerprint; nothing if it is not a schema of Avro.
+    """
+    try:
+        fingerprint: bytes = avro.schema.parse(schema).fingerprint()
+    except avro.errors.AvroException:
+        return b""
+    return MARKER + fingerprint
 
 
 def contracts() -> tuple[tuple[str, bytes, str], ...]:
@@ -227,6 +241,5 @@ def _readers() -> dict[bytes, _Contract]:
 
 
 def _contract(record_type: type[Record], text: str) -> _Contract:
-    fingerprint: bytes = avro.schema.parse(text).fingerprint()
     compiled = fastavro.parse_schema(json.loads(text))
-    return _Contract(record_type, MARKER + fingerprint, text, compiled, _record_datum(record_type))
+    return _Contract(record_type, header_of(text), text, compiled, _record_datum(record_type))

@@ -40,11 +40,14 @@ class RecordFormat:
     Attributes:
         name: One of ``pipeline.file.RECORD_FORMATS``.
         ids: Header of a contract's records → the registry's id of its schema; empty unless the
-            format is ``avro-registry``.
+            format is ``avro-registry``. Records are written with it.
+        all_ids: Every id of the registry that names such a schema → header; also ids of schemas
+            that differ in their descriptions only. Records are read with it.
     """
 
     name: str = "avro"
     ids: Mapping[bytes, int] = field(default_factory=dict)
+    all_ids: Mapping[int, bytes] = field(default_factory=dict)
 
     def write(self, record: Record) -> bytes:
         """The bytes of a record in Kafka; equal records give equal bytes."""
@@ -89,6 +92,8 @@ class RecordFormat:
         for header, known in self.ids.items():
             if known == number:
                 return header
+        if number in self.all_ids:
+            return self.all_ids[number]
         if not self.ids:
             raise ContractError(
                 f"a record names schema {number} of a registry, and none is asked",

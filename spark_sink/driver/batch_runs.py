@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline.settings import Sink
 from shardmerge.spark_sink.barrier.truncations import Truncation
@@ -24,7 +24,7 @@ from .shard_removals import ShardRemovals
 from .statement_outcomes import FAILURE_PAUSE_S
 from .statement_runs import StatementRunner
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class BatchRuns:
@@ -139,10 +139,7 @@ class BatchRuns:
         for failure in failures:
             if failure.final:
                 raise ContractError(failure.message, hint=failure.hint, code=failure.code)
-            log.warning(
-                "tasks failed",
-                extra={"error": failure.message, "hint": failure.hint, "code": failure.code},
-            )
+            log.warning("tasks_failed", error=failure.message, hint=failure.hint, code=failure.code)
         time.sleep(FAILURE_PAUSE_S)
         check_epoch(self._control, self._epoch)
         self._rows.load()

@@ -20,8 +20,7 @@ Everything else in memory is a reading of Kafka, or a hold that the next try fin
 
 from __future__ import annotations
 
-import logging
-
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -50,7 +49,7 @@ from .shard_removals import ShardRemovals
 from .statement_outcomes import StatementOutcomes
 from .statement_runs import RemovalResult, StatementRunner
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class Driver:
@@ -147,11 +146,9 @@ class Driver:
         check_topics(self._rows.progress.applied, self._intake.decisions)
         check_journal(self._outcomes.executed, self._intake.decisions)
         log.info(
-            "state loaded",
-            extra={
-                "decisions": self._intake.decisions.seen,
-                "partitions": len(self._rows.progress.applied),
-            },
+            "state_loaded",
+            decision_count=self._intake.decisions.seen,
+            partition_count=len(self._rows.progress.applied),
         )
 
     @property
@@ -192,7 +189,7 @@ class Driver:
         try:
             batch = self._plan()  # 1 to 4
         except StackError as error:
-            log.warning("kafka does not answer", extra={"error": str(error)})
+            log.warning("kafka_awaited", error=error)
             return False
         reach("batch-planned")
         self._execute(batch)  # 5

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
@@ -20,7 +20,7 @@ from .shard_holds import ShardHolds
 from .shard_removals import ShardRemovals
 from .statement_runs import StatementRunner
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 _STAGE_S = 2.0
 """Seconds between two questions to the target about a statement that runs."""
@@ -69,7 +69,9 @@ class ProgressReports:
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
         rows, unreadable = self._rows.progress, self._intake.unreadable
         for due in self._rows.collisions.due(rows, time.monotonic()):
-            log.warning("rows overwritten", extra={**due.facts, "hint": HINT})
+            log.warning(
+                "rows_overwritten", target=due.target, shard=due.shard, rows=due.rows, hint=HINT
+            )
         for target in targets:
             name = target.target
             if self._publisher.is_due(name):

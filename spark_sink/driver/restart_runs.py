@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import rule_of
@@ -27,7 +27,7 @@ from shardmerge.spark_sink.targets.interface import StatementJournal
 
 from .statement_runs import StatementRunner
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 WITHOUT_ROWS = frozenset(("no_data", "never", "recovery"))
 """Values of ``snapshot.mode`` with which a snapshot describes tables and reads no rows."""
@@ -134,12 +134,10 @@ class RestartRuns:
         self._journal.note(restart.target, key.version, key.ordinal, text)
         reach("restart-noted")
         log.info(
-            "shards reloaded" if reloads else "snapshot began again",
-            extra={
-                "shard": str(restart.shard),
-                "position": str(restart.position),
-                "state": text.removeprefix("-- "),
-            },
+            "shard_reloaded" if reloads else "snapshot_restarted",
+            shard=restart.shard,
+            position=restart.position,
+            state=text.removeprefix("-- "),
         )
         return key
 

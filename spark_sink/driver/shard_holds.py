@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import RowHold
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class ShardHolds:
         self._held[partition] = _Held(hold, self._clock() + self._retry_s)
         if before is None or before.hold != hold:
             log.error(
-                "shard held",
-                extra={
-                    "shard": str(hold.shard),
-                    "position": str(hold.position),
-                    "offset": hold.offset,
-                    "reason": hold.reason,
-                    "hint": hold.hint,
-                    "code": hold.code,
-                },
+                "shard_held",
+                shard=hold.shard,
+                topic=partition.topic,
+                partition=partition.number,
+                offset=hold.offset,
+                position=hold.position,
+                reason=hold.reason,
+                hint=hold.hint,
+                code=hold.code,
             )
 
     def release(self, partitions: Iterable[Partition]) -> None:

@@ -7,9 +7,9 @@ event until it is tried again.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.decisions import StatementKey
@@ -35,7 +35,7 @@ from .shard_holds import ShardHolds
 from .statement_outcomes import StatementOutcomes
 from .statement_runs import RemovalResult, StatementRunner
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 class ShardRemovals:
@@ -122,12 +122,10 @@ class ShardRemovals:
         self._rows.collisions.forget(of.shard)
         self._holds.release([of.partition])
         log.info(
-            "shard emptied",
-            extra={
-                "shard": str(of.shard),
-                "position": str(of.position),
-                "elapsed_ms": result.elapsed_ms,
-            },
+            "shard_emptied",
+            shard=of.shard,
+            position=of.position,
+            seconds=result.elapsed_ms / 1000,
         )
 
     def _empty(self, truncation: Truncation) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.barrier.decisions import StatementKey
@@ -15,7 +15,7 @@ from shardmerge.spark_sink.targets.interface import StatementJournal
 
 from .statement_runs import StatementResult
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 REFUSED = "SM-3101"
 """The code of a statement that the target refuses."""
@@ -87,23 +87,42 @@ class StatementOutcomes:
         """
         name, key, entry = result.target, result.statement.key, result.entry
         sql = result.statement.statement.sql
-        facts = {"target": str(name), "statement": f"{key.version}.{key.ordinal}", "sql": sql}
         if entry is None:
             error = result.error
             assert error is not None
             if not isinstance(error, TargetError) or not error.retryable:
                 raise error
             log.warning(
-                "statement postponed", extra={**facts, "error": error.message, "code": error.code}
+                "statement_postponed",
+                target=name,
+                decision=key.version,
+                statement=key.ordinal,
+                sql=sql,
+                error=error,
             )
             self._refuse(name, key, error.message, self._clock() + FAILURE_PAUSE_S, error.code)
         elif entry.state == "done":
             self.note(name, key)
             self._refused.get(name, {}).pop(key, None)
-            log.info("statement executed", extra={**facts, "elapsed_ms": result.elapsed_ms})
+            log.info(
+                "statement_executed",
+                target=name,
+                decision=key.version,
+                statement=key.ordinal,
+                sql=sql,
+                seconds=result.elapsed_ms / 1000,
+            )
         else:
             self._refuse(name, key, entry.error, self._clock() + self._retry_s, REFUSED)
-            log.error("statement refused", extra={**facts, "error": entry.error, "code": REFUSED})
+            log.error(
+                "statement_refused",
+                target=name,
+                decision=key.version,
+                statement=key.ordinal,
+                sql=sql,
+                error=entry.error,
+                code=REFUSED,
+            )
 
     def _refuse(
         self, target: TargetTable, key: StatementKey, error: str, retry_at: float, code: str

@@ -5,12 +5,12 @@ Steps 1 to 3 of the offset barrier (``driver.loop``): which ends are safe to app
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Collection, Mapping
 
 from shardmerge.connectors.debezium.signals import notice
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.schemas.model.errors import ContractError
@@ -28,7 +28,7 @@ from .listing import Listing, Wanted
 from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
 from .row_topics import RowTopic
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 _RELIST_S = 0.1
 """Seconds after which the list of topics is read again without a reason."""
@@ -165,8 +165,12 @@ class Intake:
                 return
             except ContractError as error:
                 # Without this notice a debt may wait until the table is read once more.
-                facts = {"offset": event.offset, "error": str(error)}
-                log.warning("notification not read", extra=facts)
+                log.warning(
+                    "notification_skipped",
+                    topic=event.topic,
+                    offset=event.offset,
+                    error=error,
+                )
                 said = None
             self._notices.popleft()
             if said is not None and said.tells_scan:
@@ -284,8 +288,8 @@ class Intake:
         ):
             return False
         self._collided.add(stream)
-        shards = [str(shard) for _, shard in self.decisions.streams.get(stream, ())]
-        log.info("partitions ordered", extra={"shards": shards, "topic": stream.topic})
+        shards = [shard for _, shard in self.decisions.streams.get(stream, ())]
+        log.info("partitions_ordered", topic=stream.topic, shards=shards)
         return True
 
     def _report_missing(self) -> None:
@@ -296,7 +300,7 @@ class Intake:
         self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
         for who, what in lacking.items():
             if now - self._missing_since.setdefault(who, now) >= _LOUD_S:
-                log.warning("rows wait", extra={"of": who, "for": what})
+                log.warning("rows_delayed", rows_of=who, reason=what)
                 self._missing_since[who] = now
 
 

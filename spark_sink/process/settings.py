@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from shardmerge.connectors.event_log import PLAIN, add_log_option, form_of
 from shardmerge.connectors.failpoints import failpoint
 from shardmerge.schemas.model.errors import ConfigError
 
@@ -32,6 +33,7 @@ class SinkSettings:
         log_level: Of our own log records.
         jars: Paths of further jars for Spark, separated by commas: for example Iceberg's runtime,
             if Spark is not to fetch it.
+        log_format: Form of the log's lines: ``plain`` or ``json``.
     """
 
     pipeline_file: Path
@@ -40,6 +42,7 @@ class SinkSettings:
     ui_port: int = 0
     log_level: str = "INFO"
     jars: str = ""
+    log_format: str = PLAIN
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
@@ -58,6 +61,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         default=env.get(MASTER, "local[2]"),
         help=f"Spark's master URL ({MASTER}; default %(default)s)",
     )
+    add_log_option(parser)
     options = parser.parse_args(arguments)
     port = env.get(UI_PORT, "0")
     if not port.isdigit():
@@ -75,4 +79,5 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         ui_port=int(port),
         log_level=level,
         jars=env.get(JARS, ""),
+        log_format=form_of(options.log_format, env),
     )

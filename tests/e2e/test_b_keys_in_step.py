@@ -105,5 +105,5 @@ def test_rows_whose_order_counts_over_partitions_end_as_their_shards(line: Line)
         assert len(cursor.fetchall()) == 50 - len(range(0, STATEMENTS, 40)), "rows of the snapshot"
 
     log = line.log_path("sink").read_text(encoding="utf-8")
-    held = [x for x in log.splitlines() if "shard held" in x and "plain_key" in x]
+    held = [x for x in log.splitlines() if "shard_held" in x and "plain_key" in x]
     assert held == [], "nothing of it is out of order"

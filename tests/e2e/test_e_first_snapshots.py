@@ -165,6 +165,6 @@ def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
     change(line, chance)
 
     assert line.poll(lambda: difference(line), seconds=600, pause=2.0) == []
-    assert line.in_log("sink", "snapshot began again") == []
+    assert line.in_log("sink", "snapshot_restarted") == []
     time.sleep(5)
     assert difference(line) == []

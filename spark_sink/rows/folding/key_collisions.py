@@ -65,11 +65,6 @@ class CollisionCount:
     shard: ShardId
     rows: int
 
-    @property
-    def facts(self) -> dict[str, object]:
-        """The fields for the log."""
-        return {"target": str(self.target), "shard": str(self.shard), "rows": self.rows}
-
 
 class KeyCollisions:
     """The sums for each shard since the sink started.

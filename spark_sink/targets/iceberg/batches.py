@@ -17,7 +17,6 @@ after the batch.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from functools import partial
 from itertools import count
 from uuid import uuid4
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.planning.ranges import (
@@ -50,7 +50,7 @@ from .staging import new_id, publishable, stage
 from .store import IcebergStore
 from .tables import Moved, Uncertain, translated
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 _ATTEMPTS = 10
 _SLICES_PER_CORE = 2
 
@@ -221,12 +221,10 @@ class IcebergBatches:
             count = self._spark.session().sql(sql).collect()[0][0]
         if count:
             log.error(
-                "shards collide",
-                extra={
-                    "target": str(target),
-                    "keys": count,
-                    "hint": "rows of several shards have one key: the last task's row is kept",
-                },
+                "shards_collided",
+                target=target,
+                keys=count,
+                hint="rows of several shards have one key: the last task's row is kept",
             )
 
     def _publish(

@@ -87,7 +87,7 @@ class Chaos:
 
     def race_recovery(self, kills: int) -> None:
         """Workers that are killed while they take over, and one that may work in the end."""
-        for moment in ("Restore complete!", "Seek stream partitions")[:kills]:
+        for moment in ("tables_restored", "offsets_restored")[:kills]:
             self.feed(2)
             seen = self.line.log().count(moment)
             self.line.start(script=SLOW_SEEK, wait=False)

@@ -162,7 +162,7 @@ def test_rows_that_the_server_refuses_are_waited_for_and_the_log_says_what_goes_
     def wait_held(number: int, mode: str, command: str) -> None:
         wait(lambda: len(held()) == number, lambda: (rest.status(line.name), line.offset()))
         assert f" gtid_mode={mode} " in held()[-1]
-        assert f"; do: SET GLOBAL gtid_mode = {command} on the source" in held()[-1]
+        assert f'hint="SET GLOBAL gtid_mode = {command} on the source' in held()[-1]
 
     with play.reader(play.topic("t")) as topic, caplog.at_level(logging.ERROR):
         line.write()

@@ -169,8 +169,8 @@ def test_a_reading_is_repeated_where_a_table_was_changed_meanwhile(
         (_, (_, repeated)) = zip(*line.commands(), strict=True)
         look_until(watch, lambda: is_tidy(play, rest))
 
-    assert "reason=a table was changed meanwhile: 'ALTER TABLE `T.2`" in caplog.text
-    assert "whole_reading_refused target=merged.t reason=the table was changed" in caplog.text
+    assert "reason=\"a table was changed meanwhile: 'ALTER TABLE `T.2`" in caplog.text
+    assert 'whole_reading_refused target=merged.t reason="the table was changed' in caplog.text
     assert repeated[0].position > reloads[0].position
     assert [line.rows(r) for r in repeated] == [line.table(r.shard.table) for r in repeated]
     assert line.table("T.2") == {(7, 3): 2}

@@ -242,11 +242,11 @@ class Chaos:
         self.feed()  # with nothing to do, it would count as settled before it has started
         first = self.start()
         self.settle(first)
-        seen = self.log().count("sink started")
+        seen = self.log().count("sink_started")
         self.feed()
         second = self.start()
         deadline = time.monotonic() + PATIENCE_S
-        while self.log().count("sink started") == seen:
+        while self.log().count("sink_started") == seen:
             assert time.monotonic() < deadline, self.log()[-3_000:]
             time.sleep(0.1)
         # What comes from here on is the second one's: the first finds that out when it tries.

@@ -6,14 +6,14 @@ Usage: ``python -m tests.integration.spark.played_sink PICKLED_PIPELINE [--spark
 
 from __future__ import annotations
 
-import logging
 import pickle
 import sys
 from pathlib import Path
 
+from shardmerge.connectors.event_log import set_up
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.spark_sink.job import EventFormatter, Stopped, run
+from shardmerge.spark_sink.job import Stopped, run
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.ddl import journal
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
@@ -21,10 +21,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 
 def main(path: str, *options: str) -> int:
     """Run until told to end; 1 when the sink cannot go on."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(EventFormatter())
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    set_up("sink")
     pipeline = pickle.loads(Path(path).read_bytes())
     assert isinstance(pipeline, Pipeline)
     journal.ROWS_AT_A_TIME = 3

@@ -173,7 +173,7 @@ def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_go
     one.execute(f"ALTER TABLE {tables[0]} ADD COLUMN `new-1` DECIMAL(20,5), DROP COLUMN `1st`")
     one.execute(f"INSERT INTO {tables[0]} (id, `a-b`, a_b, `new-1`) VALUES (10, 'n', 'n', 1.5)")
     two.execute(f"INSERT INTO {tables[1]} VALUES (11, 5, 'before', 'b')")
-    failed = f"connector={connector_name(pipeline, pipeline.sources[0])} reason="
+    failed = f"connector={connector_name(pipeline, pipeline.sources[0])} "
     wait(
         lambda: any(
             failed in record.getMessage() and "NotAuthorizedException" in record.getMessage()

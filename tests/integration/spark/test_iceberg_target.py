@@ -110,8 +110,8 @@ def test_rows_of_two_shards_with_one_key_become_one_row(
 
     assert [r.rows for r in results if isinstance(r, RangeResult)] == [2, 2]
     assert contract.rows() == [(1, "b", 3), (2, "a", 2)]
-    [record] = [r for r in caplog.records if r.message == "shards collide"]
-    assert vars(record)["keys"] == 1
+    [record] = [r for r in caplog.records if r.__dict__.get("event") == "shards_collided"]
+    assert vars(record)["fields"]["keys"] == 1
 
 
 # --- values

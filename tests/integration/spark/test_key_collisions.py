@@ -236,10 +236,12 @@ def test_the_sink_warns_of_them_by_shard(
         line.commit()
         until(driver, lambda: len(line.content()) == 3)
         rest(driver)
-        warned = [r for r in caplog.records if r.getMessage() == "rows overwritten"]
-    facts = [(vars(r)["target"], vars(r)["shard"], vars(r)["rows"]) for r in warned]
-    assert facts == [(str(line.target), str(two), 1)]
-    assert "in_keys" in vars(warned[0])["hint"]
+        warned = [r for r in caplog.records if r.__dict__.get("event") == "rows_overwritten"]
+    fields = [vars(r)["fields"] for r in warned]
+    assert [(f["target"], f["shard"], f["rows"]) for f in fields] == [
+        (str(line.target), str(two), 1)
+    ]
+    assert "in_keys" in fields[0]["hint"]
 
 
 def test_rows_before_a_truncate_that_was_not_met_yet_are_no_others(stack: LocalStack) -> None:

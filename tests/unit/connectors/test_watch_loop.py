@@ -23,12 +23,12 @@ def test_a_look_that_fails_is_logged_and_the_next_one_comes(
             raise KeyError("a defect")
         stop.set()
 
-    look_until(stop, look, 0.001, "things_not_watched")
+    look_until(stop, look, 0.001, "things")
 
     assert len(times) == 3
     assert times == sorted(times)
-    logged = [(r.levelname, r.getMessage(), r.exc_info is not None) for r in caplog.records]
+    logged = [(r.levelname, r.__dict__["event"], r.exc_info is not None) for r in caplog.records]
     assert logged == [
-        ("WARNING", "things_not_watched Connect does not answer", False),
-        ("ERROR", "things_not_watched", True),
+        ("WARNING", "watch_failed", False),
+        ("ERROR", "watch_broken", True),
     ]

@@ -91,7 +91,7 @@ def test_the_watchdog_restarts_only_what_failed(
         assert Watchdog(rest, ["up", "down", "absent"]).look(0.0) == ("down",)
 
     assert len(worker.asked("POST")) == 1
-    assert "connector_restarted what=restarted connector=down" in caplog.text
+    assert "connector_restarted connector=down remedy=restarted" in caplog.text
     assert "no such binlog file" in caplog.text
 
 
@@ -128,7 +128,7 @@ def test_a_failed_connector_is_brought_on_by_its_repair(
     assert watchdog_of(rest, repair).look(0.0) == ("c",)
 
     assert repair.asked == ["attend c"] and worker.asked("POST") == []
-    assert f"connector_restarted what={Attended.REPAIRED} connector=c" in caplog.text
+    assert f'connector_restarted connector=c remedy="{Attended.REPAIRED}"' in caplog.text
 
 
 def test_a_source_that_is_away_is_awaited_and_not_counted(
@@ -219,7 +219,7 @@ def test_a_repair_that_another_process_began_is_taken_up(
     assert [watchdog.look(float(n)) for n in range(3)] == [()] * 3
 
     assert repair.asked == ["finish STOPPED"] * 3
-    assert caplog.text.count("repair_taken_up connector=c state=STOPPED") == 1
+    assert caplog.text.count("repair_resumed connector=c state=STOPPED") == 1
 
 
 def test_a_running_connector_is_asked_about_only_once_and_for_left_out_tables_now_and_then(

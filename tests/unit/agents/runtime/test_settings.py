@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pytest
 
 from shardmerge.agents.app import _parser, _settings
-from shardmerge.agents.runtime.logs import FactsFormatter
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.settings import Source
@@ -57,9 +55,3 @@ def test_a_version_with_letters_is_refused_with_the_remedy():
     with pytest.raises(ConfigError, match=r"8\.0\.x") as caught:
         server_context(Source("s", "h", 1, "u", "p", 1, version="8.0.x"))
     assert "VERSION()" in caught.value.hint
-
-
-def test_a_log_line_ends_with_its_facts():
-    record = logging.LogRecord("shardmerge.agents.x", 20, "f", 1, "assigned", (), None)
-    record.partitions = ["s1/0"]
-    assert FactsFormatter("%(message)s").format(record) == "assigned partitions=['s1/0']"

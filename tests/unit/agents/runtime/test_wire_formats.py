@@ -82,7 +82,7 @@ def test_a_change_in_avro_becomes_json_once_the_registry_answers(
 
     assert json.loads(read.value or b"") == EVENT
     assert (read.topic, read.offset, read.key) == ("s1", 7, b"k")
-    assert [r.message for r in caplog.records] == ["registry_awaited"] * 2
+    assert [r.__dict__["event"] for r in caplog.records] == ["registry_awaited"] * 2
 
 
 def test_our_own_records_reach_the_folds_as_the_codec_s_and_json_as_it_is() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from typing import ClassVar
 
 import pytest
 
@@ -20,6 +22,7 @@ class Registry:
     """Numbers what it is given; away as often as it is told."""
 
     away = 0
+    earlier: ClassVar[dict[int, str]] = {}
     subjects: list[str]
 
     def __init__(self, address: object) -> None:
@@ -31,6 +34,9 @@ class Registry:
             raise RegistryUnreachable("away")
         Registry.subjects.append(subject)
         return len(Registry.subjects)
+
+    def schemas_of(self, subject: str) -> dict[int, str]:
+        return Registry.earlier if subject == "shardmerge.Decision" else {}
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +68,27 @@ def test_a_registry_that_does_not_answer_is_awaited_until_told_to_stop(
     Registry.away = 2
     with caplog.at_level(logging.WARNING):
         assert awaited_record_format(REGISTRY).name == "avro-registry"
-    assert [r.message for r in caplog.records] == ["registry_awaited away"] * 2
+    assert [r.__dict__["event"] for r in caplog.records] == ["registry_awaited"] * 2
+    assert caplog.records[0].__dict__["fields"]["error"] == "away"
     Registry.away = 1
     with pytest.raises(RegistryUnreachable):
         awaited_record_format(REGISTRY, lambda: True)
+
+
+def test_records_of_a_schema_with_other_descriptions_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A registry gives the same contract another id when a description in it was rewritten."""
+    header, text = next(
+        (header, text)
+        for name, header, text in reversed(codec.contracts())
+        if name == "shardmerge.Decision"
+    )
+    other = json.dumps(json.loads(text) | {"doc": "Said otherwise."})
+    monkeypatch.setattr(Registry, "earlier", {900: other, 901: '"string"', 902: "no schema"})
+
+    found = record_format(REGISTRY)
+
+    assert found.all_ids == {900: header}
+    assert found.ids[header] != 900
+    assert found.to_canonical(b"\0" + (900).to_bytes(4, "big") + b"body") == header + b"body"

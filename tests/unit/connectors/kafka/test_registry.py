@@ -153,3 +153,23 @@ def test_any_other_answer_to_a_schema_can_be_asked_for_again(
     server.answers["/base/subjects/s"] = answer
     with pytest.raises(RegistryUnreachable):
         client(server).registered("s", SCHEMA)
+
+
+def test_the_schemas_of_a_subject_are_read_with_their_ids(server: Server) -> None:
+    versions = "/base/subjects/a%2Fb/versions"
+    server.answers |= {
+        versions: (200, "[1, 3]"),
+        f"{versions}/1": (200, json.dumps({"id": 7, "schema": SCHEMA})),
+        f"{versions}/3": (200, json.dumps({"id": 9, "schema": '"int"'})),
+    }
+    assert client(server).schemas_of("a/b") == {7: SCHEMA, 9: '"int"'}
+    assert client(server).schemas_of("unknown") == {}
+
+
+@pytest.mark.parametrize("answer", [(500, "[]"), (200, "{}"), (200, "no"), (401, "[]")])
+def test_a_subject_whose_schemas_are_not_told_can_be_asked_again(
+    server: Server, answer: tuple[int, str]
+) -> None:
+    server.answers["/base/subjects/s/versions"] = answer
+    with pytest.raises(RegistryUnreachable):
+        client(server).schemas_of("s")

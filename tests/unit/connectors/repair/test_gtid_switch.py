@@ -188,7 +188,7 @@ def test_transactions_without_a_gtid_that_may_be_on_their_way_are_awaited_for_a_
     assert set(connector.done) == {"stop"}, "nobody's restart may pass them over"
     assert f"source_held source=s1 position={FILE}:500 gtid_mode=ON " in caplog.text
     assert f"the transaction at {FILE}:500 has no GTID" in caplog.text
-    assert "do: SET GLOBAL gtid_mode = ON_PERMISSIVE on the source" in caplog.text
+    assert 'hint="SET GLOBAL gtid_mode = ON_PERMISSIVE on the source' in caplog.text
     assert switch.fit() is Fitted.HELD and caplog.text.count("source_held") == 1
 
     connector.mode = "ON_PERMISSIVE"
@@ -222,7 +222,7 @@ def test_transactions_with_a_gtid_that_the_server_refuses_are_held_once_for_a_mo
     assert connector.gtids == f"1-3{MARK}", "whoever comes later knows, too"
     assert [switch.fit() for _ in range(2)] == [Fitted.HELD] * 2
     assert caplog.text.count("source_held") == 1
-    assert "do: SET GLOBAL gtid_mode = OFF_PERMISSIVE on the source, and OFF again" in caplog.text
+    assert 'hint="SET GLOBAL gtid_mode = OFF_PERMISSIVE on the source, and OFF again' in caplog.text
     connector.mode = "OFF_PERMISSIVE"
     assert switch.fit() is Fitted.FITS
 

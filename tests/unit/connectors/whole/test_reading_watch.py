@@ -165,7 +165,7 @@ def test_what_is_refused_is_read_again_after_a_pause(
     line.look()
     line.decide(ChangeId(COMMANDS, 0), Outcome.REFUSED, reason="its table was changed")
     line.look(100.0)
-    assert "whole_reading_refused target=m.t reason=its table was changed" in caplog.text
+    assert 'whole_reading_refused target=m.t reason="its table was changed' in caplog.text
     line.look(109.0)
     assert len(line.of(FIRST).begun) == 1
     line.look(110.0)

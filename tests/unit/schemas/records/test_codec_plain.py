@@ -304,3 +304,25 @@ def _fields(kind: Any, seen: set[str]) -> list[Any]:
         else:
             found.append({"name": field.name, "type": _expected(hints[field.name], seen)})
     return found
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_the_contract_describes_every_record_and_field_in_sentences(name: str) -> None:
+    def described(kind: Any, place: str) -> list[tuple[str, str]]:
+        if isinstance(kind, list):
+            return [each for member in kind for each in described(member, place)]
+        if not isinstance(kind, dict):
+            return []
+        inner = [(kind["name"], kind.get("doc", ""))] if kind["type"] == "record" else []
+        for field in kind.get("fields", ()):
+            at = f"{kind['name']}.{field['name']}"
+            inner += [(at, field.get("doc", "")), *described(field["type"], at)]
+        return inner + described(kind.get("items"), place)
+
+    text = (
+        resources.files("shardmerge.schemas.records").joinpath("avro", f"{name}.avsc").read_text()
+    )
+    found = described(json.loads(text), name)
+    assert len(found) > 10
+    assert [at for at, doc in found if not doc.endswith(".")] == []
+    assert [at for at, doc in found if "None" in doc] == [], "consumers write null"

@@ -54,4 +54,4 @@ def test_only_the_partitions_that_are_named_are_released(holds: ShardHolds) -> N
 def test_the_log_tells_of_a_hold_once(holds: ShardHolds, caplog: pytest.LogCaptureFixture) -> None:
     for offset in (7, 7, 9):
         holds.hold(ONE, hold(offset=offset))
-    assert [record.getMessage() for record in caplog.records] == ["shard held"] * 2
+    assert [record.__dict__["event"] for record in caplog.records] == ["shard_held"] * 2

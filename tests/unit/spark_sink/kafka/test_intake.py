@@ -224,7 +224,9 @@ def test_rows_behind_a_transaction_that_stays_open_are_told_of(
         now[0] += 6
     intake.settle()
     told = "the end of the transaction that is open at s1.app.a/0@4"
-    assert [record.__dict__["for"] for record in caplog.records] == [told] * 2, "every 5 s"
+    assert [record.__dict__["fields"]["reason"] for record in caplog.records] == [told] * 2, (
+        "every 5 s"
+    )
     offsets.stable = 10
     intake.observe()
     assert intake.unreadable == {}

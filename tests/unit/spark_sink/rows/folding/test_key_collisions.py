@@ -63,11 +63,6 @@ def test_rows_are_summed_up_and_told_now_and_then() -> None:
     assert found.due(progress, 1.0 + TELL_S) == [CollisionCount(TARGET, A, 5)]
     assert found.due(progress, 9 * TELL_S) == [], "nothing came"
     assert found.rows == {A: 5, B: 1}
-    assert CollisionCount(TARGET, A, 5).facts == {
-        "target": "merged.t",
-        "shard": "s1/app.a",
-        "rows": 5,
-    }
 
 
 def two_partitions(*reached: int, number: int = 4) -> RowProgress:
