@@ -18,7 +18,7 @@ from docs.log_events import (
 )
 from shardmerge.connectors.event_log import STANDARD
 
-_ADDED = {"error_type", "code", "exception", "message"}
+_ADDED = {"error_type", "exception", "message"}
 """Fields that no call names: the formatter adds them."""
 
 
