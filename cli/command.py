@@ -30,21 +30,26 @@ _SEND_S = 30.0
 _HELP = f"""Tell a target's coordinator what to do, and print its answer.
 
 \b
-skip             the held change of --shard does not count
-replace          it counts as ARGUMENT would, an ALTER TABLE
-set-schema       --shard has the schema of ARGUMENT, a CREATE TABLE
-unlock-execute   what --shard waits with for the DDL lock is executed without the others
-unlock-discard   it does not count, on any shard that made it
-disable, enable  the target's schema stays as it is until it is enabled again
-pause, resume    the rows of --shard wait
-reread           the table of --shard is read again, into the target
-leave            --shard is no shard any more; ARGUMENT "delete": nor are its rows in the target
-set-mode         ARGUMENT is optimistic, pessimistic, or "" for what the routes say
-set-policy       ARGUMENT is NAME=VALUE as in a route; NAME= for what the routes say. NAME is
-                 {", ".join(SETTABLE)}
+skip             Ignore the held change of --shard.
+replace          Treat the held change of --shard as the ALTER TABLE in ARGUMENT.
+set-schema       Take the CREATE TABLE in ARGUMENT as the schema of --shard.
+unlock-execute   Execute the change with which --shard waits for the DDL lock, without
+                 waiting for the other shards.
+unlock-discard   Ignore that change on all shards that made it.
+disable          Keep the target's schema as it is, until enable.
+enable           Execute what the shards changed since disable.
+pause            Let the rows of --shard wait, until resume.
+resume           Let the rows of --shard go on.
+reread           Read the table of --shard again, into the target.
+leave            Take --shard out of the target. ARGUMENT "delete": its rows, too.
+set-mode         Set the mode: ARGUMENT is optimistic, pessimistic, or "" for that of the
+                 routes.
+set-policy       Set a policy: ARGUMENT is NAME=VALUE as in a route, or NAME= for that of
+                 the routes. NAME: {", ".join(SETTABLE)}.
 
-ARGUMENT may be @FILE. Every command is a record of the log and can be replayed. Ends with 1
-when the command is refused, or not answered in time (it stays in the log and is carried out).
+ARGUMENT may be @FILE: the text is read from the file. Every command is recorded in the
+pipeline's topics and can be replayed. The exit code is 1 when the command is refused, or is not
+answered in time; then it stays recorded, and the agents carry it out later.
 """
 _KINDS = [kind.value for kind in CommandKind if kind is not CommandKind.RELOADED]
 """The kinds for operators: only the watchdog may send ``RELOADED``."""
@@ -82,9 +87,17 @@ class Given:
     required=True,
     help="The pipeline file.",
 )
-@click.option("--shard", metavar="SOURCE/DATABASE.TABLE", default="", help="Which shard.")
 @click.option(
-    "--target", metavar="DATABASE.TABLE", default="", help="By default that of the shard's route."
+    "--shard",
+    metavar="SOURCE/DATABASE.TABLE",
+    default="",
+    help="The shard that the command concerns.",
+)
+@click.option(
+    "--target",
+    metavar="DATABASE.TABLE",
+    default="",
+    help="The target that it concerns; by default that of the shard's route.",
 )
 @click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
 def command(kind: str, argument: str, *, path: Path, shard: str, target: str, wait: float) -> None:
@@ -97,8 +110,8 @@ def command(kind: str, argument: str, *, path: Path, shard: str, target: str, wa
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
     if given.answer is None:
-        click.echo(f"{given.id} is in the log, but not answered after {wait:.0f} s", err=True)
-        click.echo("  see whether the agents run; they carry it out when they do", err=True)
+        click.echo(f"{given.id} is recorded, but was not answered within {wait:.0f} s", err=True)
+        click.echo("  The agents carry it out when they run: see whether they do.", err=True)
         raise SystemExit(1)
     tell(given.answer)
     raise SystemExit(1 if given.answer.outcome is Outcome.REFUSED else 0)

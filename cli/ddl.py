@@ -70,20 +70,34 @@ def statements(text: str) -> Iterator[Written]:
 
 @click.group()
 def ddl() -> None:
-    """Work with DDL statements, without any server."""
+    """Work with DDL statements without a server."""
 
 
 @ddl.command()
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, allow_dash=True))
-@click.option("--flavour", type=click.Choice(sorted(_NEWEST)), default="mysql", show_default=True)
-@click.option("--server-version", metavar="X.Y[.Z]", help="The newest of the flavour by default.")
-@click.option("--sql-mode", default="", metavar="MODES", help="Separated by commas.")
-@click.option("--charset", default="utf8mb4", show_default=True, help="Of the server.")
-@click.option("--database", default="", help="Of tables that are named without one.")
+@click.option(
+    "--flavour",
+    type=click.Choice(sorted(_NEWEST)),
+    default="mysql",
+    show_default=True,
+    help="Kind of server.",
+)
+@click.option(
+    "--server-version",
+    metavar="X.Y[.Z]",
+    help="Version of the server; by default the newest that is supported.",
+)
+@click.option(
+    "--sql-mode", default="", metavar="MODES", help="The server's sql_mode, separated by commas."
+)
+@click.option(
+    "--charset", default="utf8mb4", show_default=True, help="The server's default character set."
+)
+@click.option("--database", default="", help="Database of tables that are named without one.")
 @click.option(
     "--fixture",
     type=click.Path(dir_okay=False, exists=True),
-    help="Statements that make tables; each statement of FILE is applied to them on its own.",
+    help="File of CREATE TABLE statements. Each statement of FILE is applied to these tables.",
 )
 def check(
     file: str,
@@ -95,10 +109,11 @@ def check(
     database: str,
     fixture: str | None,
 ) -> None:
-    """Parse every statement of FILE ("-" is standard input); ";;" at a line's end ends one.
+    """Parse every statement of FILE, which is "-" for standard input.
 
-    Prints each statement that is not understood with its place, and at last how many were parsed,
-    ignored because they concern no table's schema, and failed. Ends with 1 if any failed.
+    ";;" at the end of a line ends a statement. Each statement that is not understood is printed
+    with its place; then how many were parsed, how many were ignored because they concern no table's
+    schema, and how many failed. The exit code is 1 if any failed.
     """
     context = ServerContext(
         flavour=flavour,

@@ -28,7 +28,7 @@ from .bundles import everything, write_from_kafka
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
-    help="The bundle to write; it must not exist.",
+    help="The file to write; it must not exist.",
 )
 def export(path: Path, output: Path) -> None:
     """Write everything that a pipeline decided, and from what, into one file.

@@ -41,12 +41,12 @@ _FOLDER = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".local/demo"),
     show_default=True,
-    help="Data, logs and pid files of the line.",
+    help="Folder with the data, logs and pid files of the local stack.",
 )
 
 
 _FREE_PORTS = click.option(
-    "--free-ports", is_flag=True, help="Ports that are free now, instead of the fixed ones."
+    "--free-ports", is_flag=True, help="Use ports that are free now instead of the fixed ones."
 )
 
 
@@ -79,18 +79,18 @@ main.add_command(upkeep)
 
 @main.command()
 @_FOLDER
-@click.option("--keep", is_flag=True, help="Leave the line running.")
-@click.option("--chaos", is_flag=True, help="kill -9 each part on the way.")
+@click.option("--keep", is_flag=True, help="Leave the local stack running at the end.")
+@click.option("--chaos", is_flag=True, help="End each part with kill -9 on the way.")
 @_FREE_PORTS
 def demo(directory: Path, keep: bool, chaos: bool, free_ports: bool) -> None:
-    """Play three shards through six DDL statements on a line of its own."""
+    """Run the demo: three shards, six DDL statements, on a local stack of its own."""
     started = time.monotonic()
     line = _fresh(directory, free_ports)
     player = Demo(line)
     good = False
     try:
         line.start(prepare=player.prepare, say=_say, outlive=keep)
-        _say(f"up after {time.monotonic() - started:.0f} s; status pages: {line.web_url}/")
+        _say(f"Started in {time.monotonic() - started:.0f} s. Status pages: {line.web_url}/")
         report = player.play(chaos=chaos)
         good = report.good
         _tell_where(line, running=keep)
@@ -101,7 +101,7 @@ def demo(directory: Path, keep: bool, chaos: bool, free_ports: bool) -> None:
             line.leave()
         else:
             line.stop()
-    _say(f"{time.monotonic() - started:.0f} s in all")
+    _say(f"The demo took {time.monotonic() - started:.0f} s.")
     if not good:
         raise SystemExit(1)
 
@@ -110,7 +110,7 @@ def demo(directory: Path, keep: bool, chaos: bool, free_ports: bool) -> None:
 @_FOLDER
 @_FREE_PORTS
 def up(directory: Path, free_ports: bool) -> None:
-    """Start the line with the demo's empty shards, to play with by hand."""
+    """Start the local stack with the demo's shards, without rows."""
     line = _fresh(directory, free_ports)
     try:
         line.start(prepare=lambda: _empty_shards(line), say=_say, outlive=True)
@@ -123,16 +123,16 @@ def up(directory: Path, free_ports: bool) -> None:
 @main.command()
 @_FOLDER
 def down(directory: Path) -> None:
-    """Stop the line."""
+    """Stop the local stack."""
     line = Line(directory)
     line.stop()
-    _say("stopped")
+    _say("The local stack is stopped.")
 
 
 @main.command()
 @_FOLDER
 def status(directory: Path) -> None:
-    """What runs, and what each target and shard is doing."""
+    """Show what runs, and what each target and shard is doing."""
     line = Line(directory)
     try:
         line.attach()
@@ -156,7 +156,7 @@ def status(directory: Path) -> None:
     required=True,
     help="The pipeline file.",
 )
-@click.option("--offline", is_flag=True, help="Only read the file; ask no server.")
+@click.option("--offline", is_flag=True, help="Read the file only; connect to nothing.")
 def check(path: Path, offline: bool) -> None:
     """Check a pipeline file, its servers and shards, Connect's exactly-once support, and topics."""
     try:
@@ -217,7 +217,7 @@ def _fresh(directory: Path, free_ports: bool) -> Line:
     """A new line in an emptied directory; refuses a directory whose line runs."""
     line = Line(directory, routes=DEMO_ROUTES, fixed_ports=not free_ports)
     if line.is_running():
-        _say(f"a line already runs in {directory}: stop it with `make down`")
+        _say(f"A local stack already runs in {directory}. Stop it with `make down`.")
         raise SystemExit(1)
     line.clear()
     return line
@@ -236,19 +236,19 @@ def _empty_shards(line: Line) -> None:
 def _tell_where(line: Line, running: bool) -> None:
     pipeline = line.pipeline
     if not running:
-        _say(f"topics were {', '.join(t.name for t in topics.own_topics(pipeline))}")
-        _say(f"logs are in {line.directory}; `make demo KEEP=1` leaves it running, to look around")
+        _say(f"Topics: {', '.join(t.name for t in topics.own_topics(pipeline))}")
+        _say(f"Logs: {line.directory}. `make demo KEEP=1` leaves everything running.")
         return
     _say("")
-    _say(f"status pages    {line.web_url}/   (JSON: {line.web_url}/api/status)")
+    _say(f"Status pages    {line.web_url}/   (JSON: {line.web_url}/api/status)")
     for source in pipeline.sources:
-        _say(f"source {source.name:<8} {_client(source)}")
-    _say(f"target          {_client(pipeline.target)}")
+        _say(f"Source {source.name:<8} {_client(source)}")
+    _say(f"Target          {_client(pipeline.target)}")
     _say(f"Kafka           {pipeline.kafka.bootstrap_servers}; Connect {pipeline.connect.url}")
-    _say(f"topics          {', '.join(t.name for t in topics.own_topics(pipeline))}")
-    _say(f"pipeline file   {line.pipeline_path}")
-    _say(f"logs            {line.directory}")
-    _say("stop it with    make down")
+    _say(f"Topics          {', '.join(t.name for t in topics.own_topics(pipeline))}")
+    _say(f"Pipeline file   {line.pipeline_path}")
+    _say(f"Logs            {line.directory}")
+    _say("Stop it with    make down")
 
 
 def _client(server: Source | Target) -> str:
@@ -264,7 +264,7 @@ def _fail(error: ShardMergeError, directory: Path) -> None:
     click.echo(f"{error.code}: {error.message}", err=True)
     if error.hint:
         click.echo(f"  {error.hint}", err=True)
-    click.echo(f"  logs: {directory}", err=True)
+    click.echo(f"  Logs: {directory}", err=True)
     raise SystemExit(1) from None
 
 

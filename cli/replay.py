@@ -49,13 +49,15 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.option("--pipeline", "pipeline_path", type=_PATH, help="Read the topics of this pipeline.")
 @click.option("--file", "bundle_path", type=_PATH, help="Read a bundle of `shardmerge export`.")
-@click.option("--target", "targets", multiple=True, metavar="DB.TABLE", help="Show its steps.")
+@click.option(
+    "--target", "targets", multiple=True, metavar="DB.TABLE", help="Show the steps of this target."
+)
 @click.option(
     "--shard",
     "shards",
     multiple=True,
     metavar="SOURCE/DB.TABLE",
-    help="Show its changes, and what releases it.",
+    help="Show the changes of this shard, and what releases it.",
 )
 @click.option("--since", type=_Time(), help="Show changes from this time on (ISO 8601; UTC).")
 @click.option("--until", type=_Time(), help="Show changes up to this time, itself included.")
@@ -67,18 +69,18 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
     type=click.Choice([each.value for each in SchemaText]),
     default=SchemaText.DIFF.value,
     show_default=True,
-    help="The target's schema: what changed, or CREATE TABLE before and after.",
+    help="How to show the target's schema: what changed, or CREATE TABLE before and after.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 @click.option("--pause", is_flag=True, help="Wait for Enter after each step.")
 @click.option(
     "--from-sources",
     is_flag=True,
-    help="Fold the sources' schema changes as well: shows the statements that concern no shard; "
-    "with --verify compares the schema-log with them.",
+    help="Begin with the sources' DDL statements: also shows those that concern no shard; with "
+    "--verify also compares the schema-log.",
 )
 @click.option(
-    "--verify", is_flag=True, help="Show no steps; compare with what was emitted. Ends with 1."
+    "--verify", is_flag=True, help="Show no steps; compare the repeated decisions with the topics."
 )
 def replay(
     pipeline_path: Path | None,
@@ -97,13 +99,12 @@ def replay(
     from_sources: bool,
     verify: bool,
 ) -> None:
-    """Fold a pipeline's schema-log again and show each step: what came, what was decided and why.
+    """Repeat a pipeline's decisions and show each step: what came, what was decided and why.
 
-    Steps come in the order of their records' timestamps; within a target in the log's order. The
-    filters choose what is shown, never what is folded. Nothing is written anywhere.
+    Steps come in the order of their records' timestamps, and within a target in the order of the
+    schema-log. The options choose what is shown; every decision is repeated. Nothing is written.
 
-    Ends with 0; with 1 when --verify finds a difference; with 2 when the call or the input is
-    wrong.
+    The exit code is 0; 1 when --verify finds a difference; 2 when the call or the input is wrong.
     """
     wanted = Wanted(
         frozenset(targets), frozenset(shards), since, until, number, from_version, to_version

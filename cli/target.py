@@ -30,14 +30,18 @@ def target() -> None:
 @target.command()
 @_PIPELINE
 def compact(path: Path) -> None:
-    """Write small data files, and those that rows were deleted from, together."""
+    """Rewrite small data files, and files with deleted rows, as fewer large ones."""
     _maintain(path, Maintenance.compact)
 
 
 @target.command()
 @_PIPELINE
 @click.option(
-    "--keep", type=click.IntRange(1), default=5, show_default=True, help="Snapshots that stay."
+    "--keep",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Number of newest snapshots to keep.",
 )
 @click.option(
     "--older-than",
@@ -45,10 +49,10 @@ def compact(path: Path) -> None:
     type=click.FloatRange(1),
     default=24.0,
     show_default=True,
-    help="Hours; a younger snapshot stays in any case.",
+    help="Age in hours; younger snapshots are kept in any case.",
 )
 def expire(path: Path, keep: int, hours: float) -> None:
-    """Forget old snapshots, and delete the files that only they have."""
+    """Remove old snapshots and the files that only they use."""
     _maintain(path, lambda maintenance: maintenance.expire(keep, round(hours * 3600)))
 
 

@@ -221,7 +221,8 @@ def form_of(given: str | None, env: Mapping[str, str]) -> str:
     form = given or env.get(LOG_FORMAT) or PLAIN
     if form not in FORMS:
         origin = "--log-format" if given else LOG_FORMAT
-        raise ConfigError(f"{origin} is {form!r}", hint="plain or json")
+        code = "SM-5601" if given else "SM-5501"
+        raise ConfigError(f"{origin} is {form!r}", hint="give plain or json", code=code)
     return form
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from docs.log_events import logged_events, meanings
+from docs.log_events import Event, logged_events, meanings
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.main import main
 from shardmerge.connectors.debezium.value_limits import LIMITS
@@ -330,9 +330,9 @@ def code_sections() -> str:
 
 def events() -> str:
     """The log events of the processes."""
-    said, by_name = meanings().events, {each.name: [] for each in logged_events()}
+    said, by_name = meanings().events, dict[str, list[Event]]()
     for each in logged_events():
-        by_name[each.name].append(each)
+        by_name.setdefault(each.name, []).append(each)
     rows = []
     for name, calls in by_name.items():
         fields = dict.fromkeys(field for call in calls for field in call.fields)

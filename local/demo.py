@@ -87,7 +87,9 @@ class Demo:
             cursor.execute("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = 'ON'")
         started = time.monotonic()
         self._snapshot(bound)
-        self._say("then DDL, with inserts, updates and deletes on all shards around it\n")
+        self._say(
+            "DDL follows, with inserts, updates and deletes on all shards before and after it.\n"
+        )
         self._say(f"{'shard':<16}{'position':<24}{'decision':<10}{'ms':>7}  target DDL")
         good = True
         for number, step in enumerate(STEPS):
@@ -111,7 +113,7 @@ class Demo:
         found = self._count_target()
         self._say(
             f"\n{found:,} of {wanted:,} existing rows of {len(SHARDS)} shards are in {TARGET} "
-            f"after {time.monotonic() - begin:.0f} s (the connectors' snapshots);"
+            f"after {time.monotonic() - begin:.0f} s, by the connectors' snapshots."
         )
 
     def _step(self, number: int, step: Step, bound: float, chaos: bool) -> bool:
@@ -242,7 +244,7 @@ class Demo:
         self._say("")
         if comparison.equal:
             self._say(
-                f"equal: {comparison.rows:,} rows of {len(SHARDS)} shards stand in {TARGET}, "
+                f"equal: {comparison.rows:,} rows of {len(SHARDS)} shards are in {TARGET}, "
                 "compared row by row by primary key"
             )
         else:

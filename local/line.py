@@ -119,14 +119,14 @@ class Line:
             registry=self._row_format == "avro",
         )
         try:
-            say("servers: 3 MySQL, Kafka, Kafka Connect")
+            say("Starting the servers: 3 MySQL, Kafka, Kafka Connect")
             self._stack.up()
             self.pipeline = self._make_pipeline()
             text = pipeline_text(self.pipeline)
             self.pipeline_path.write_text(text, encoding="utf-8")
             if prepare is not None:
                 prepare()
-            say("agents' worker, sink, connectors")
+            say("Starting the agents' worker, the sink and the connectors")
             for spec in specs(self.directory, self._stack.ports.web):
                 self._stack.add(spec)
             rest = ConnectRest(self.pipeline.connect.url, patience_s=READY_SECONDS)

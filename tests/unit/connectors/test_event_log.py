@@ -85,7 +85,7 @@ def test_an_error_is_logged_as_its_parts(capsys: pytest.CaptureFixture[str]) -> 
 def test_an_exception_comes_with_its_stack(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     set_up("watchdog", form=form)
     try:
-        raise StackError("Connect is away", hint="wait")
+        raise StackError("Connect is away", hint="wait", code="SM-4304")
     except StackError:
         log.exception("watch_broken", watched="rereads")
     text = capsys.readouterr().err
@@ -93,7 +93,7 @@ def test_an_exception_comes_with_its_stack(form: str, capsys: pytest.CaptureFixt
         first, *others = text.splitlines()
         assert first.endswith(" ERROR watchdog watch_broken watched=rereads")
         assert others[0] == "Traceback (most recent call last):"
-        assert others[-1].endswith("StackError: Connect is away (wait)")
+        assert others[-1].endswith("StackError: SM-4304: Connect is away (wait)")
         return
     said = json.loads(text)["exception"]
     assert (said["type"], said["message"], said["hint"]) == (
