@@ -29,6 +29,6 @@ def test_a_look_that_fails_is_logged_and_the_next_one_comes(
     assert times == sorted(times)
     logged = [(r.levelname, r.getMessage(), r.exc_info is not None) for r in caplog.records]
     assert logged == [
-        ("WARNING", "things_not_watched Connect does not answer", False),
+        ("WARNING", "things_not_watched SM-9001: Connect does not answer", False),
         ("ERROR", "things_not_watched", True),
     ]

@@ -62,7 +62,7 @@ def test_a_registry_that_does_not_answer_is_awaited_until_told_to_stop(
     Registry.away = 2
     with caplog.at_level(logging.WARNING):
         assert awaited_record_format(REGISTRY).name == "avro-registry"
-    assert [r.message for r in caplog.records] == ["registry_awaited away"] * 2
+    assert [r.message for r in caplog.records] == ["registry_awaited SM-9001: away"] * 2
     Registry.away = 1
     with pytest.raises(RegistryUnreachable):
         awaited_record_format(REGISTRY, lambda: True)
