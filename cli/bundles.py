@@ -69,7 +69,7 @@ def write_from_kafka(
             if name not in found:
                 raise StackError(
                     f"topic {name} does not exist at {pipeline.kafka.bootstrap_servers}",
-                    hint="`shardmerge check --pipeline FILE` compares the topics with the pipeline file",
+                    hint="`shardmerge check --pipeline FILE` compares the topics with the file",
                     code="SM-4102",
                 )
 

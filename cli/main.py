@@ -169,13 +169,13 @@ def check(path: Path, offline: bool) -> None:
         f"{len(pipeline.routes)} routing rules"
     )
     findings = [] if offline else [*server_findings(pipeline), *_topic_findings(pipeline)]
-    faults = [str(finding) for finding in findings if finding.fault]
+    faults = [finding.line for finding in findings if finding.fault]
     faults += [] if offline else _connect_faults(pipeline)
     for fault in faults:
         _say(f"FAULT  {fault}")
     for finding in findings:
         if not finding.fault:
-            _say(f"warn   {finding}")
+            _say(f"warn   {finding.line}")
     if not faults and not offline:
         servers = "sources and target" if pipeline.target.catalog is None else "sources"
         _say(

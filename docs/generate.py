@@ -3,7 +3,8 @@
 A page has a part between ``<!-- generated: NAME -->`` and ``<!-- end -->``; what stands around it
 is written by hand. The part comes from the code: keys, types, defaults and docstrings of the
 pipeline file's records, the command line's own help, the topics, the Avro contracts, the error
-classes, the codes, the log events. ``tests/unit/docs`` fails when a committed page is not what this writes.
+classes, the codes, the log events. ``tests/unit/docs`` fails when a committed page is not what
+this writes.
 """
 
 from __future__ import annotations

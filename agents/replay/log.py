@@ -123,7 +123,7 @@ class OnePartition:
             raise ContractError(
                 f"{key!r} has records in two partitions, {first.place} and {record.place}: their "
                 "order is not known",
-                hint="the order by key is lost: leave the number of the topic's partitions as it is, "
-                "and let no other program write to it",
+                hint="the order by key is lost: leave the number of the topic's partitions as "
+                "it is, and let no other program write to it",
                 code="SM-2110",
             )

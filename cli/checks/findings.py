@@ -23,7 +23,12 @@ class Finding:
     code: str = ""
 
     def __str__(self) -> str:
-        return coded(self.code, f"{self.where}: {self.text}")
+        return f"{self.where}: {self.text}"
+
+    @property
+    def line(self) -> str:
+        """The finding as the command prints it: its code comes first."""
+        return coded(self.code, str(self))
 
 
 @dataclass(frozen=True, slots=True)

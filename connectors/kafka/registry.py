@@ -154,7 +154,8 @@ class SchemaRegistry:
         if status == HTTPStatus.NOT_FOUND:
             raise UnknownSchema(
                 f"the schema registry at {self._url} has no schema {number}",
-                hint="schema_registry must name the registry that the connectors use, with all of its schemas",
+                hint="schema_registry must name the registry that the connectors use, with all of "
+                "its schemas",
                 code="SM-2123",
             )
         kind = self._field(status, body, "schemaType", str, "AVRO")

@@ -141,7 +141,8 @@ class SourceConnector:
         for name, text in created.items():
             if (other := touched.get(name)) is not None:
                 told[name] = SourceError(
-                    f"a later statement changed {name} too: {other.sql!r} at {other.file}:{other.pos}",
+                    f"a later statement changed {name} too: {other.sql!r} at "
+                    f"{other.file}:{other.pos}",
                     code="SM-4503",
                 )
                 continue

@@ -22,6 +22,7 @@ from shardmerge.schemas.model.actions import ColumnRemoval, ColumnRename
 from shardmerge.schemas.records import plain
 from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
 from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.earlier_codes import with_codes
 from shardmerge.schemas.records.earlier_statements import with_actions
 from tests.unit.schemas.records.test_codec_plain import RECORDED
 
@@ -87,7 +88,10 @@ def test_a_record_of_an_earlier_contract_is_read(file: Path) -> None:
     kept = json.loads(file.read_text(encoding="utf-8"))
     assert kept["bytes"].startswith("c301" + fingerprint)
     value = plain.from_plain(RECORDS[name], kept["value"])
-    assert decode(bytes.fromhex(kept["bytes"])) == with_actions(value)
+    value = with_actions(value)
+    if fingerprint != contract(name).fingerprint().hex():
+        value = with_codes(value)
+    assert decode(bytes.fromhex(kept["bytes"])) == value
 
 
 @pytest.mark.parametrize("file", DECISIONS, ids=lambda file: file.stem)

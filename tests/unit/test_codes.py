@@ -17,8 +17,6 @@ CODE = re.compile(r"SM-\d{4}")
 ROOTS = frozenset(("ShardMergeError",))
 REASONS = {"Refusal": 2, "Conflict": 5, "CannotRender": 2, "Finding": 3}
 """Classes of reasons → the index of their code among the arguments."""
-LATER = frozenset(("ShardProgress", "StatementProgress", "FailureProgress"))
-"""Their code is empty where nothing waits."""
 
 
 @cache
@@ -41,14 +39,22 @@ def error_classes() -> frozenset[str]:
     return frozenset(found)
 
 
-def calls(names: frozenset[str]) -> Iterator[tuple[Path, ast.Call, str]]:
+@cache
+def all_calls() -> dict[str, list[tuple[Path, ast.Call]]]:
+    """Name of what is called → the calls, in all packages."""
+    found: dict[str, list[tuple[Path, ast.Call]]] = {}
     for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call):
                 function = node.func
                 name = getattr(function, "id", "") or getattr(function, "attr", "")
-                if name in names:
-                    yield path, node, name
+                found.setdefault(name, []).append((path, node))
+    return found
+
+
+def calls(names: frozenset[str]) -> Iterator[tuple[Path, ast.Call, str]]:
+    for name in sorted(names):
+        yield from ((path, call, name) for path, call in all_calls().get(name, ()))
 
 
 def code_of(call: ast.Call, index: int | None) -> ast.expr | None:
@@ -98,6 +104,15 @@ def test_every_reason_and_finding_has_a_registered_code(name: str) -> None:
 
 def test_a_row_that_holds_its_shard_has_a_code() -> None:
     assert without_code(frozenset(("RowHold",)), {"RowHold": 6}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "code"), [("ShardProgress", 2, 7), ("OpenStatement", 3, 4)]
+)
+def test_what_waits_has_a_code_where_it_has_a_reason(name: str, reason: int, code: int) -> None:
+    found = [call for _, call, _ in calls(frozenset((name,))) if len(call.args) > reason]
+    assert found
+    assert [call.lineno for call in found if not is_code(code_of(call, code))] == []
 
 
 def test_no_error_is_raised_as_a_bare_class() -> None:

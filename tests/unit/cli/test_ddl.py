@@ -63,7 +63,9 @@ def test_statements_are_applied_to_a_fixture_each_on_its_own(tmp_path: Path) -> 
     )
     assert found.exit_code == 0
     lines = found.output.splitlines()
-    assert lines[0].startswith("not applicable: statement 3, line 3: table t has no column c")
+    assert lines[0].startswith(
+        "not applicable: statement 3, line 3: SM-1102: table t has no column c"
+    )
     assert lines[1:] == ["2 applied, 1 not applicable", "3 parsed, 1 ignored, 0 failed"]
 
 

@@ -266,5 +266,5 @@ def test_facts_end_with_the_counts(made: Recorded) -> None:
 
 def test_a_record_of_a_source_that_is_none_is_an_error(made: Recorded) -> None:
     made.append("s1", 0, None, b"hello")
-    with pytest.raises(ContractError, match=r"^s1@4 is not a schema-change record"):
+    with pytest.raises(ContractError, match=r"^SM-2107: s1@4 is not a schema-change record"):
         verified(made)

@@ -62,8 +62,8 @@ def test_a_refused_statement_rests_until_it_is_tried_again(
 def test_a_target_that_is_away_is_tried_again_soon(
     outcomes: StatementOutcomes, now: list[float]
 ) -> None:
-    outcomes.take(ended(2, None, TargetError("gone", retryable=True)))
-    assert outcomes.refused()[TARGET][key(2)] == Refused("gone", resting=True)
+    outcomes.take(ended(2, None, TargetError("gone", retryable=True, code="SM-3111")))
+    assert outcomes.refused()[TARGET][key(2)] == Refused("gone", resting=True, code="SM-3111")
     now[0] += FAILURE_PAUSE_S
     assert not outcomes.refused()[TARGET][key(2)].resting
 

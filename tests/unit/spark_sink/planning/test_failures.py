@@ -30,7 +30,7 @@ from tests.unit.spark_sink.decided import TARGET, A, decision
 from tests.unit.spark_sink.kafka.test_intake import PIPELINE, Offsets
 
 OTHER = TargetTable("merged", "u")
-AWAY = TaskFailure("the target is away", "start it", target=TARGET)
+AWAY = TaskFailure("the target is away", "start it", target=TARGET, code="SM-3111")
 
 
 def task(topic: str, number: int = 0, target: TargetTable = TARGET) -> RangeTask:
@@ -45,9 +45,13 @@ def result(of: RangeTask) -> RangeResult:
 def test_a_failure_is_counted_until_a_batch_ends() -> None:
     one, two, three = task("a", 0), task("a", 1), task("a", 2)
     first = after_batch({}, [one, two, three], {one.place}, [AWAY])
-    assert first == {TARGET: FailureProgress("the target is away", "start it", "a/1 and 1 more", 1)}
-    again = after_batch(first, [two], (), [TaskFailure("gone")])
-    assert again == {TARGET: FailureProgress("gone", "", "a/1", 2)}
+    assert first == {
+        TARGET: FailureProgress(
+            "the target is away", "start it", "a/1 and 1 more", 1, code="SM-3111"
+        )
+    }
+    again = after_batch(first, [two], (), [TaskFailure("gone", code="SM-3113")])
+    assert again == {TARGET: FailureProgress("gone", "", "a/1", 2, code="SM-3113")}
     assert after_batch(again, [two], {two.place}, []) == {}
     assert after_batch(again, [], (), []) == {}, "what was to be applied is committed, or waits"
     assert after_batch(again, [], (), [], busy={TARGET}) == again
@@ -169,7 +173,9 @@ def test_a_sink_that_fails_again_and_again_says_so_and_that_it_goes_on(
     driver, target, published = sink
     for times in (1, 2):
         driver.step(0)
-        last = FailureProgress("the target is away", "start it", "s1.app.a/0", times)
+        last = FailureProgress(
+            "the target is away", "start it", "s1.app.a/0", times, code="SM-3111"
+        )
         assert published.records[-1].failure == last
     target.fails = None
     assert driver.step(0)

@@ -163,7 +163,7 @@ def test_a_state_that_changed_elsewhere_meanwhile_is_read_anew() -> None:
 
 def test_another_format_is_an_error_that_says_which() -> None:
     old = {b"target/merged.t": json.dumps({"format": 1, "shards": []}).encode()}
-    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 10") as caught:
+    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 11") as caught:
         TargetStates().get(old, TARGET)
     assert "run that version" in caught.value.hint
 
@@ -199,3 +199,23 @@ def test_a_row_that_is_missing_is_an_error(kind: str) -> None:
     with pytest.raises(ContractError, match=r"state of merged\.t") as caught:
         line.read_again()
     assert "data directory" in caught.value.hint
+
+
+def test_a_hold_of_a_format_without_codes_says_that_an_earlier_version_wrote_it() -> None:
+    line = Stored()
+    line.change("s0", table(column("c", "int")))
+    line.change("s1", table(column("c", "date")))
+    held = ShardId("s1", "app", "t")
+    hold = line.read_again().shards[held].hold
+    assert hold is not None
+    assert hold.code == "SM-1201"
+    for key, row in line.rows.items():
+        plain = json.loads(row)
+        if isinstance(plain, dict) and plain.get("format") == state_rows.FORMAT:
+            plain["format"] = 10
+        if isinstance(plain, dict) and plain.get("hold"):
+            del plain["hold"]["code"]
+        line.rows[key] = json.dumps(plain).encode()
+    hold = line.read_again().shards[held].hold
+    assert hold is not None
+    assert hold.code == "SM-9003"

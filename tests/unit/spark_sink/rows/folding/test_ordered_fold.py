@@ -159,7 +159,7 @@ def test_what_comes_next_stands_behind_what_was_dropped() -> None:
 def test_a_registry_that_is_away_refuses_the_record() -> None:
     records = lane(new(10), new(20, id_="away"), new(30), start=5, rows=Away())
     assert records.places(3) == [at(10), at(10), at(30)]
-    assert records.refusals == {6: Refusal("the registry is away", "start it")}
+    assert records.refusals == {6: Refusal("the registry is away", "start it", code="SM-9001")}
 
 
 def test_a_lane_is_read_at_its_bound_not_at_the_end_of_its_range() -> None:
