@@ -36,7 +36,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
-log = logger("shardmerge.agents.app")  # not __name__: this module runs as __main__
+log = logger(__name__)
 
 
 def build_app(

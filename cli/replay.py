@@ -221,6 +221,6 @@ def _show(
             return
     known = ", ".join(sorted(stepper.targets)) or "none"
     click.echo(
-        f"{shown} shown; {stepper.folded} records of the schema-log folded; targets: {known}",
+        f"Steps shown: {shown}; records of the schema-log read: {stepper.folded}; targets: {known}",
         err=True,
     )

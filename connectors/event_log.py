@@ -48,6 +48,8 @@ _logfmt = structlog.processors.LogfmtRenderer(bool_as_flag=False)
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
     """The logger of a module; ``name`` is the module's, which JSON lines show."""
+    if name == "__main__" and (spec := sys.modules[name].__spec__) is not None:
+        name = spec.name  # of the module that ``python -m`` runs
     wrapped = structlog.wrap_logger(
         logging.getLogger(name),
         processors=[structlog.stdlib.filter_by_level, _plain_fields, _to_record],

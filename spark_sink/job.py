@@ -30,7 +30,7 @@ from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.targets.interface import WriterState
 from shardmerge.spark_sink.targets.kinds import open_target
 
-log = logger("shardmerge.spark_sink.job")  # not __name__: this module runs as __main__
+log = logger(__name__)
 
 _RETRY_S = 1.0
 _CHECK_S = 10.0

@@ -50,7 +50,7 @@ def step_text(step: Step, schema: SchemaText = SchemaText.DIFF) -> str:
 
 def verification_text(verification: Verification) -> str:
     """The counts of each topic, then each difference; ends with a line end."""
-    folded = f"folded {_counted(verification.folded, 'record')} of the schema-log"
+    folded = f"read {_counted(verification.folded, 'record')} of the schema-log"
     if verification.events is not None:
         folded += f" and {_counted(verification.events, 'record')} of the sources and commands"
     lines = [folded, *(_comparison(each) for each in verification.comparisons)]

@@ -48,7 +48,9 @@ def test_every_step_is_shown(bundle: Path) -> None:
         "step 2: merged.tbl, version 2: no-op",
         "step 3: merged.tbl, version 3: emit",
     ]
-    assert found.stderr == ("3 shown; 3 records of the schema-log folded; targets: merged.tbl\n")
+    assert found.stderr == (
+        "Steps shown: 3; records of the schema-log read: 3; targets: merged.tbl\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,11 +74,14 @@ def test_filters_choose_what_is_shown(bundle: Path, options: list[str], steps: l
     found = replay("--file", bundle, "--json", *options)
     assert found.exit_code == 0, found.stderr
     assert [json.loads(line)["step"] for line in found.stdout.splitlines()] == steps
-    assert found.stderr.startswith(f"{len(steps)} shown; ")
+    assert found.stderr.startswith(f"Steps shown: {len(steps)};")
 
 
 def test_nothing_is_folded_after_the_step_that_was_asked_for(bundle: Path) -> None:
-    assert "1 shown; 2 records of the schema-log" in replay("--file", bundle, "--step", 2).stderr
+    assert (
+        "Steps shown: 1; records of the schema-log read: 2;"
+        in replay("--file", bundle, "--step", 2).stderr
+    )
 
 
 def test_create_table_is_shown_before_and_after(bundle: Path) -> None:
@@ -96,7 +101,7 @@ def test_verify_ends_with_0_when_all_is_equal(bundle: Path) -> None:
     assert (found.exit_code, found.stdout.splitlines()) == (
         0,
         [
-            "folded 3 records of the schema-log",
+            "read 3 records of the schema-log",
             "  p.ddl: 3 expected, 3 equal, 0 altered, 0 missing, 0 extra, 1 not compared",
             "  p.joined-schemas: 1 expected, 1 equal, 0 altered, 0 missing, 0 extra",
             "  p.signals: 0 expected, 0 equal, 0 altered, 0 missing, 0 extra",
