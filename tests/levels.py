@@ -100,7 +100,7 @@ def link_packages(environment: Path) -> None:
     """
     (ours,) = PYTHON.parent.parent.glob("lib/python*/site-packages")
     there = environment / ours.relative_to(PYTHON.parent.parent)
-    project = shutil.ignore_patterns("shardmerge*", "__editable__*shardmerge*", "__pycache__")
+    project = shutil.ignore_patterns("shardmerge*", "__editable__*shardmerge*")
     shutil.copytree(ours, there, copy_function=_linked, ignore=project, dirs_exist_ok=True)
 
 

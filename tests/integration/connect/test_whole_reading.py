@@ -252,7 +252,7 @@ def test_a_reading_that_began_again_on_another_worker_does_not_count(
 ) -> None:
     name = connector_name(play.pipeline, play.pipeline.sources[0])
     with play.sql() as run:
-        for _ in range(15):
+        for _ in range(14):  # some seconds to read: it is killed meanwhile
             run("INSERT INTO t SELECT a + 1, 'many' FROM t")
     line.ask("t")
     with watch_of(play, rest) as watch:
