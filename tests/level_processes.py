@@ -74,10 +74,10 @@ def run(
         **(more or {}),
         "LINE_RUN_MARK": mark,
     }
-    counts = Path(tempfile.mkdtemp(prefix="level-")) / "processor_seconds"
     with _lock:
         if _interrupted.is_set():
             return 130
+        counts = Path(tempfile.mkdtemp(prefix="level-")) / "processor_seconds"
         process = subprocess.Popen(
             [sys.executable, "-c", _COUNT, str(counts), *command],
             cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
