@@ -1,19 +1,23 @@
 """The processes of a test level: a bound, a place for their output, and an end that leaves none.
 
 Every process that a level starts carries a mark of the level in its environment, and so does what
-that starts in turn: servers lead sessions of their own, and are found by it. Standard library only.
+that starts in turn: servers lead sessions of their own, and are found by it. Between a command and
+us stands a small process that inherits whatever loses its parent, so that the processor time of
+servers counts for the level that started them. Standard library only.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from itertools import count
 from pathlib import Path
@@ -24,11 +28,18 @@ _Found = TypeVar("_Found")
 
 _kept: ContextVar[list[str] | None] = ContextVar("_kept", default=None)
 """The output of the level that runs in this thread, where it is printed at its end."""
+_spent: ContextVar[list[float] | None] = ContextVar("_spent", default=None)
+"""The processor seconds of each command of the level that runs in this thread."""
 _running: dict[str, subprocess.Popen[str]] = {}
 """The leaders of process groups that run, by mark."""
 _lock = threading.Lock()
 _interrupted = threading.Event()
 _numbers = count(1)
+_JAVA = "-XX:TieredStopAtLevel=1"
+"""Java's first compiler only: no server of a test lives so long that the second one would pay.
+
+Measured, the start of Kafka and Connect: 9.8 s of processors instead of 16.9 s.
+"""
 _CLEANING_S = 30.0
 """For so long tests may stop their servers when they are interrupted."""
 
@@ -59,14 +70,17 @@ def run(
         "PYTHONSAFEPATH": "1",
         "PYTHONUNBUFFERED": "1",
         "HYPOTHESIS_PROFILE": "ci",
+        "JAVA_TOOL_OPTIONS": f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} {_JAVA}".strip(),
         **(more or {}),
         "LINE_RUN_MARK": mark,
     }
     with _lock:
         if _interrupted.is_set():
             return 130
+        counts = Path(tempfile.mkdtemp(prefix="level-")) / "processor_seconds"
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
+            [sys.executable, "-c", _COUNT, str(counts), *command],
+            cwd=ROOT, env=environment, start_new_session=True, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         )  # fmt: skip
         _running[mark] = process
@@ -90,6 +104,10 @@ def run(
     finally:
         watcher.kill()
         watcher.wait()
+        process.stdout.close()
+        if (spent := _spent.get()) is not None and counts.exists():
+            spent.append(float(counts.read_text()))
+        shutil.rmtree(counts.parent)
         if not _interrupted.is_set():
             end_group(process.pid)
             reap(mark)
@@ -122,6 +140,38 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         break
     time.sleep(30)
 """
+
+
+_COUNT = """
+import ctypes, os, resource, signal, sys
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER, see prctl(2)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, lambda *_: None)  # the command's own business; exec resets it there
+command = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+while True:
+    process, status = os.wait()
+    if process == command:
+        break
+code = os.waitstatus_to_exitcode(status)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as file:
+    file.write(str(used.ru_utime + used.ru_stime))
+sys.exit(code if code >= 0 else 128 - code)
+"""
+
+
+@contextmanager
+def counting() -> Iterator[list[float]]:
+    """The processor seconds of each command that this thread runs meanwhile.
+
+    Processes that still run when a command ends are killed then, and do not count.
+    """
+    spent: list[float] = []
+    token = _spent.set(spent)
+    try:
+        yield spent
+    finally:
+        _spent.reset(token)
 
 
 def in_one_piece(work: Callable[[], _Found]) -> _Found:

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.level_processes import counting, run
+
 ROOT = Path(__file__).resolve().parents[2]
 _PRINTING = """
 import sys
@@ -33,7 +35,7 @@ def level(name):
     return lambda: levels.Result(run([sys.executable, sys.argv[1], f"{sys.argv[2]}/{name}"], 5))
 
 levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
-sys.exit(levels.main(["check", "agents", "integration", "e2e"]))
+sys.exit(levels.main(["check", "agents", "docs", "integration", "e2e"]))
 """
 _TEST_WITH_A_SERVER = """
 import os, pathlib, subprocess, sys, time
@@ -43,6 +45,22 @@ if not place.endswith(".server"):  # it leads a session of its own, as servers o
 pathlib.Path(f"{place}.new").write_text(str(os.getpid()))
 pathlib.Path(f"{place}.new").rename(place)
 time.sleep(300)
+"""
+_ORPHAN = """
+import os, pathlib, sys, time
+place = pathlib.Path(sys.argv[1])
+if os.fork() == 0:
+    if os.fork() == 0:  # it has lost its parent when that has ended
+        os.setsid()
+        while time.process_time() < 0.5:
+            pass
+        place.with_suffix(".new").write_text(str(os.getpid()))
+        place.with_suffix(".new").rename(place)
+    os._exit(0)
+os.wait()
+while not place.exists() or pathlib.Path(f"/proc/{place.read_text()}").exists():
+    time.sleep(0.05)
+sys.exit(3)
 """
 
 
@@ -67,11 +85,20 @@ def test_what_runs_beside_is_printed_in_one_piece_and_counts() -> None:
     assert process.returncode == 1
 
 
+def test_the_processors_that_a_server_took_count_for_its_level(tmp_path: Path) -> None:
+    with counting() as spent:
+        code = run([sys.executable, "-c", _ORPHAN, str(tmp_path / "done")], 1)
+
+    assert code == 3
+    assert spent[0] >= 0.5
+
+
 def test_an_interrupted_run_leaves_no_process(tmp_path: Path) -> None:
     test = tmp_path / "test.py"
     test.write_text(_TEST_WITH_A_SERVER)
     process = _start(_WAITING, str(test), str(tmp_path))
-    places = [tmp_path / f"{n}{end}" for n in ("check", "integration") for end in ("", ".server")]
+    names = ("check", "agents", "integration")
+    places = [tmp_path / f"{name}{end}" for name in names for end in ("", ".server")]
     deadline = time.monotonic() + 60
     while not all(place.exists() for place in places):
         assert time.monotonic() < deadline, list(tmp_path.iterdir())
@@ -82,4 +109,4 @@ def test_an_interrupted_run_leaves_no_process(tmp_path: Path) -> None:
 
     assert process.returncode == 130
     assert not [place for place in places if Path(f"/proc/{place.read_text()}").exists()]
-    assert not (tmp_path / "agents").exists()  # what waited in the queue did not begin
+    assert not (tmp_path / "docs").exists()  # what waited in the queue did not begin

@@ -156,11 +156,11 @@ class Chaos:
 
 
 def start_server(stack: LocalStack, server: str, gtid: bool) -> tuple[str, int]:
-    """Start a source's server in a stack; its process name and its port."""
+    """Start a source's server in a stack, beside its own; its process name and its port."""
     process = f"{server}-{'gtid' if gtid else 'plain'}"
-    port = stack.ports.source1 if gtid else stack.ports.source2
+    port = Ports.free().source1
     spec = source_spec(
-        server, process, stack.directory / process, port, 101 + gtid, gtid=gtid,
+        server, process, stack.directory / process, port, 111 + gtid, gtid=gtid,
         cache=ROOT / ".local" / "cache", say=print,
     )  # fmt: skip
     stack.add(spec)

@@ -47,7 +47,7 @@ class ChaosLine:
         self, stack: LocalStack, server: str, port: int, number: int, *, seed: int, pause_s: float
     ) -> None:
         self.stack, self.server, self.port, self.pause_s = stack, server, port, pause_s
-        self.source, self.database = f"s{number}", f"chaos{number}"
+        self.source, self.database = f"chaos_s{number}", f"chaos{number}"
         self.journal = Journal()
         self.executed: Counter[str] = Counter()
         self._seed = seed
