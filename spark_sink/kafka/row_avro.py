@@ -45,7 +45,7 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
     row_record,
 )
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
-from shardmerge.spark_sink.rows.values.columns import Encoder, encoder
+from shardmerge.spark_sink.rows.values.readers import Check, Reader, reader
 
 
 class AvroRows:
@@ -87,9 +87,9 @@ class AvroRows:
         name, quoted = image_names(column)
         return avro_name(name), avro_name(quoted)
 
-    def encoder(self, column_type: ColumnType) -> Encoder:
+    def reader(self, column_type: ColumnType, check: Check | None = None) -> Reader:
         """See ``RowFormat``."""
-        return encoder(column_type, base64=False)
+        return reader(column_type, base64=False, check=check)
 
     def decoder(
         self, shard: ShardId, columns: Shape, key: tuple[str, ...], epoch: int

@@ -26,6 +26,7 @@ from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import UndecodableRow
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from tests.unit.spark_sink.row_events import texts_of
 
 SHARD = ShardId("s-1", "app-1", "t")
 UNSIGNED = {"type": "bytes", "scale": 0, "precision": 64, "logicalType": "decimal"}
@@ -200,7 +201,7 @@ def cells(f: RowFold) -> list[dict[str, str | None]]:
     return [
         dict(zip(block.names, row, strict=True))
         for block in batch.upserts
-        for row in zip(*block.cells, strict=True)
+        for row in zip(*texts_of(block), strict=True)
     ]
 
 
