@@ -325,7 +325,9 @@ def _name(quoted: str) -> str:
 
 def _text(quoted: str) -> str:
     """The value of a string literal, given what is between its quotes; for MySQL and for Spark."""
-    return re.sub(r"\\(.)|''", lambda m: _ESCAPED.get(m[1], m[1] or "'"), quoted, flags=re.DOTALL)
+    return re.sub(
+        r"\\(u0000|.)|''", lambda m: _ESCAPED.get(m[1], m[1] or "'"), quoted, flags=re.DOTALL
+    )
 
 
-_ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
+_ESCAPED = {"n": "\n", "r": "\r", "0": "\0", "u0000": "\0"}

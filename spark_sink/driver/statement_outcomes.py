@@ -25,6 +25,7 @@ FAILURE_PAUSE_S = 1.0
 class _Refusal:
     error: str
     retry_at: float
+    judged: bool = True
 
 
 class StatementOutcomes:
@@ -66,10 +67,12 @@ class StatementOutcomes:
         self.executed.setdefault(target, set()).add(key)
 
     def refused(self) -> dict[TargetTable, Mapping[StatementKey, Refused]]:
-        """Target → the statements that it refused at their last try."""
+        """Target → the statements whose last try failed."""
         now = self._clock()
         return {
-            target: {key: Refused(r.error, now < r.retry_at) for key, r in refusals.items()}
+            target: {
+                key: Refused(r.error, now < r.retry_at, r.judged) for key, r in refusals.items()
+            }
             for target, refusals in self._refused.items()
         }
 
@@ -89,7 +92,11 @@ class StatementOutcomes:
             if not isinstance(error, TargetError) or not error.retryable:
                 raise error
             log.warning("statement postponed", extra={**facts, "error": str(error)})
-            self._refuse(name, key, error.message, self._clock() + FAILURE_PAUSE_S)
+            # No answer takes an earlier refusal back: the target still has the same reason.
+            known = self._refused.get(name, {}).get(key)
+            judged = known is not None and known.judged
+            retry_at = self._clock() + FAILURE_PAUSE_S
+            self._refuse(name, key, error.message, retry_at, judged=judged)
         elif entry.state == "done":
             self.note(name, key)
             self._refused.get(name, {}).pop(key, None)
@@ -98,5 +105,13 @@ class StatementOutcomes:
             self._refuse(name, key, entry.error, self._clock() + self._retry_s)
             log.error("statement refused", extra={**facts, "error": entry.error})
 
-    def _refuse(self, target: TargetTable, key: StatementKey, error: str, retry_at: float) -> None:
-        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at)
+    def _refuse(
+        self,
+        target: TargetTable,
+        key: StatementKey,
+        error: str,
+        retry_at: float,
+        *,
+        judged: bool = True,
+    ) -> None:
+        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at, judged)

@@ -65,9 +65,8 @@ class Reader:
         if not kinds <= self.accepts:
             raise UnfitValue(_unfit(values, self.accepts))
         try:
-            # tinyint(1), which clients read as a boolean, comes as a boolean in JSON, too.
-            if bool in kinds and self.form is Form.INTEGER:
-                values = [None if v is None else int(v) for v in values]
+            if kinds & _WHOLE.get(self.form, _NONE):
+                values = _of_one_type(self.form, values)
             found = self.convert(values, has_nulls)
         except _MISFITS as error:
             raise UnfitValue(f"a value does not fit its type: {error}") from None
@@ -108,8 +107,19 @@ def reader(column_type: ColumnType, *, base64: bool = True, check: Check | None 
         convert, accepts = _each(lambda v: _bits(v, read)), (bool, binary)
     else:
         assert form is Form.FLOAT
-        convert, accepts = _singles if name == "float" else _floats, (float, int)
+        convert, accepts = _singles if name == "float" else _as_they_are, (float, int)
     return Reader(form, frozenset(accepts), convert, check)
+
+
+def _of_one_type(form: Form, values: ColumnValues) -> ColumnValues:
+    """Numbers of several types as numbers of the form's type."""
+    if form is Form.INTEGER:
+        # tinyint(1), which clients read as a boolean, comes as a boolean in JSON, too.
+        return [None if v is None else int(v) for v in values]
+    if form is Form.FLOAT:
+        # A JSON number may lack the point.
+        return [None if v is None else float(v) for v in values]
+    return values
 
 
 def _as_they_are(values: ColumnValues, _: bool) -> ColumnValues:
@@ -130,11 +140,6 @@ def _singles(values: ColumnValues, nulls: bool) -> ColumnValues:
 def _exact_singles(values: ColumnValues) -> ColumnValues:
     single = Struct(f"<{len(values)}f")
     return single.unpack(single.pack(*values))
-
-
-def _floats(values: ColumnValues, _: bool) -> ColumnValues:
-    # JSON has a whole number without a point: Debezium's 5.0 may come as an int.
-    return values if int not in set(map(type, values)) else _each(float)(values, True)
 
 
 def _year(value: int) -> int:
@@ -252,6 +257,11 @@ _PLAIN: dict[Form, tuple[Convert, tuple[type, ...]]] = {
     Form.TIMESTAMP: (timestamps, (str,)),
 }
 """Forms of one conversion, whatever the type: it, and the Python types of Debezium's values."""
+
+
+_NONE: frozenset[type] = frozenset()
+_WHOLE = {Form.INTEGER: frozenset({bool}), Form.FLOAT: frozenset({int})}
+"""Types of numbers that are converted to the form's type."""
 
 
 def _unfit(values: ColumnValues, accepts: frozenset[type]) -> str:

@@ -128,13 +128,14 @@ def _elements(values: ColumnValues, _: bool) -> Sequence[str | None]:
     return ["0" if v == "" else v for v in values] if "" in values else values
 
 
+_YEARS = [f"{year:04d}" for year in range(10_000)]
 _CELLS: dict[Form, Convert] = {
     Form.TEXT: _as_they_are,
     Form.ENUM: _elements,
     Form.JSON: _as_they_are,
     Form.INTEGER: _numbers,
     # MySQL reads the text '0' as the year 2000, and '0000' as 0000.
-    Form.YEAR: _each("{:04d}".format),
+    Form.YEAR: _each(_YEARS.__getitem__),
     Form.DECIMAL: _as_they_are,
     Form.FLOAT: _numbers,
     Form.DATE: _each(DATES.__getitem__),

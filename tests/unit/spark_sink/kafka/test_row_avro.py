@@ -336,6 +336,13 @@ def test_a_record_in_avro_that_does_not_say_whose_it_is_names_nobody() -> None:
     assert rows.names_of(b"\0" + (9).to_bytes(4, "big") + good[5:]) is None
     unnamed = registry.add({"type": "record", "name": "x", "fields": []})
     assert rows.names_of(b"\0" + unnamed.to_bytes(4, "big")) is None
+    registry.schemas.append("no schema")  # type: ignore[arg-type]
+    broken = b"\0" + (unnamed + 1).to_bytes(4, "big")
+    registry.asked.clear()
+    for _ in range(9):
+        assert rows.names_of(b"\0" + unnamed.to_bytes(4, "big")) is None
+        assert rows.names_of(broken) is None
+    assert len(registry.asked) <= 1, "a schema does not change"
     registry.away = True
     later = registry.add(schema({"id": "long"}))
     assert rows.names_of(registry.record(later, "c", {"id": 1})) is None
