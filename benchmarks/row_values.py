@@ -12,7 +12,7 @@ import argparse
 import random
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -23,7 +23,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.encoders import cells_of
 
 ROWS = 150
 """Rows that are converted at once (``row_batches.SETTLED_ROWS``)."""
-EPOCH, MICROSECOND = datetime(1970, 1, 1), timedelta(microseconds=1)
+EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 def _values() -> dict[str, tuple[ColumnType, list[Any]]]:
@@ -63,9 +63,7 @@ def _ms_as_microseconds(values: Sequence[int]) -> object:
 
 
 def _timestamps_as_microseconds(values: Sequence[str]) -> object:
-    moments = [
-        (datetime.fromisoformat(v).replace(tzinfo=None) - EPOCH) // MICROSECOND for v in values
-    ]
+    moments = [(datetime.fromisoformat(v) - EPOCH) // MICROSECOND for v in values]
     return datetime_texts_us(moments, nulls=False)
 
 

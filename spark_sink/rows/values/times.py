@@ -1,7 +1,7 @@
 """Dates and times: neutral values from Debezium's, and their text in MySQL's spelling. Pure.
 
-A date is a number of days, a datetime a number of milliseconds or microseconds. MySQL also has dates whose month
-or day is 0; these are the numbers from ``ZERO_DAY`` downwards (``zero_part_day``).
+A date is a number of days, a datetime a number of milliseconds or microseconds. MySQL also has
+dates whose month or day is 0; these are the numbers from ``ZERO_DAY`` down (``zero_part_day``).
 """
 
 from __future__ import annotations

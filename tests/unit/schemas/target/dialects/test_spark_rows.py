@@ -15,7 +15,7 @@ from shardmerge.schemas.target.dialects.spark_rows import string_literal
     [
         ("it's", r"'it\'s'"),
         ("a\\b", r"'a\\b'"),
-        ("\012", r"'\u000012'"),
+        (chr(0) + "12", r"'\u000012'"),
         ("\r\n", r"'\r\n'"),
     ],
 )

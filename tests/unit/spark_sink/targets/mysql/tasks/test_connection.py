@@ -24,10 +24,10 @@ NUMBER = "5.066837196502553e99"
 ENUM = ColumnType("enum", elements=("0", "1"))
 
 
-def task(**columns: ColumnType) -> RangeTask:
-    stream = ShardStream(SHARD, TargetTable("m", "t"), (segment(id=INT, **columns),), None)
+def task(**columns: Any) -> RangeTask:
+    stream = ShardStream(SHARD, TargetTable("m", "t"), (segment(**{"id": INT, **columns}),), None)
     bindings = {f"{n}#1": Binding(f"{n}#1", n) for n in ("id", *columns)}
-    return RangeTask("t", 0, 0, 9, stream, bindings, 1, -1, 0)
+    return RangeTask("t", 0, 0, 9, stream, bindings, 1, -1)
 
 
 def connection(*, is_mariadb: bool) -> Any:
@@ -67,7 +67,13 @@ def test_rows_that_are_taken_back_are_folded_like_others(monkeypatch: pytest.Mon
     made: list[RangeTask] = []
     fake = connection(is_mariadb=True)
     new_fold = fake.new_fold
-    fake.new_fold = lambda wanted: made.append(wanted) or new_fold(wanted)
+
+    def noted(wanted: RangeTask) -> RowFold:
+        made.append(wanted)
+        fold: RowFold = new_fold(wanted)
+        return fold
+
+    fake.new_fold = noted
     monkeypatch.setattr(undo_ranges, "open_ranges", lambda *_: None)
     monkeypatch.setattr(undo_ranges, "chunks", lambda _: ())
     undo_ranges._read([task()], fake)
