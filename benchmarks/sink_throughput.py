@@ -58,7 +58,7 @@ from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, Segmen
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
-from shardmerge.spark_sink.rows.values.columns import encoder
+from shardmerge.spark_sink.rows.values.readers import reader
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     schema_of,
@@ -279,17 +279,17 @@ class Bench:
         self, table: TargetTable, rows: dict[int, bytes], keys: Sequence[int]
     ) -> tuple[str, bytes]:
         """LOAD DATA and what it reads."""
-        encoders = [encoder(c.column.type) for c in self.columns]
-        cells: list[list[str | None]] = [[] for _ in encoders]
+        readers = [reader(c.column.type) for c in self.columns]
+        columns: list[list[object]] = [[] for _ in readers]
         for first in range(0, len(keys), 10_000):
             images = [decode(rows[key]).values() for key in keys[first : first + 10_000]]
             for number, values in enumerate(zip(*images, strict=True)):
-                cells[number] += encoders[number].encode(values)
+                columns[number] += readers[number].read(values)
         block = Block(
             tuple(c.column.name for c in self.columns),
-            tuple(e.form for e in encoders),
-            tuple(cells),
-            tuple(None in column for column in cells),
+            tuple(r.form for r in readers),
+            tuple(columns),
+            tuple(None in values for values in columns),
             len(keys),
         )
         return bulk.load_data(table, block, replace=True)

@@ -24,7 +24,7 @@ from shardmerge.spark_sink.planning.plan import BatchPlan, plan
 from shardmerge.spark_sink.planning.ranges import RangeTask, Segment
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.rows.folding.segment_locator import is_behind
-from shardmerge.spark_sink.rows.values.constant_cells import added_cell
+from shardmerge.spark_sink.rows.values.constant_values import added_value
 from tests.toy_kafka import NOTICES, Place, Row, Scanned, ToyKafka
 from tests.toy_target import FAMILIES, Rejected, ToyTarget
 from tests.toy_truncations import Move, moves_behind
@@ -420,9 +420,9 @@ class ToySink:
             return
         written: dict[str, object] = {}
         for c in segment.added:
-            if c.id in task.bindings and (fill := added_cell(c)) is not None:
-                number = fill.cell is not None and FAMILIES[c.column.type.name] == "number"
-                written[task.bindings[c.id].name] = int(fill.cell or "") if number else fill.cell
+            if c.id in task.bindings and (fill := added_value(c)) is not None:
+                number = fill.value is not None and FAMILIES[c.column.type.name] == "number"
+                written[task.bindings[c.id].name] = int(fill.value) if number else fill.value
         for c in segment.columns:
             if c.id in task.bindings:
                 part = origin_part(c.id)

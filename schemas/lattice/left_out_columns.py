@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.name_patterns import matches
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, TableSchema
 
@@ -100,7 +100,7 @@ def kept_lineage(
 
 def is_left_out(column: str, pattern: str) -> bool:
     """Whether a route leaves out a column of that name; ``pattern`` is its ``leave_out``."""
-    return bool(pattern) and re.fullmatch(pattern, column, re.IGNORECASE) is not None
+    return bool(pattern) and matches(pattern, column)
 
 
 def _left_out(schema: TableSchema, pattern: str) -> frozenset[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.name_patterns import matches
 
 from .routing import RoutingRule
 from .spark_catalog import SparkCatalog
@@ -79,12 +79,12 @@ class Source:
 
     def reads_database(self, database: str) -> bool:
         """Whether the connector captures tables of a database; like Debezium, whatever the case."""
-        return re.fullmatch(self.databases, database, re.IGNORECASE) is not None
+        return matches(self.databases, database)
 
     def reads_table(self, database: str, table: str) -> bool:
         """Whether the connector captures a table."""
         name = f"{database}.{table}"
-        listed = not self.tables or re.fullmatch(self.tables, name, re.IGNORECASE) is not None
+        listed = not self.tables or matches(self.tables, name)
         return listed and self.reads_database(database)
 
 

@@ -325,7 +325,8 @@ def _name(quoted: str) -> str:
 
 def _text(quoted: str) -> str:
     """The value of a string literal, given what is between its quotes; for MySQL and for Spark."""
-    return re.sub(r"\\(.)|''", lambda m: _ESCAPED.get(m[1], m[1] or "'"), quoted, flags=re.DOTALL)
+    return _ESCAPE.sub(lambda m: _ESCAPED.get(m[1], m[1] or "'"), quoted)
 
 
-_ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
+_ESCAPE = re.compile(r"\\(u0000|.)|''", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "0": "\0", "u0000": "\0"}

@@ -78,7 +78,7 @@ class OpenStatement:
 
     @property
     def is_refused(self) -> bool:
-        """Whether the target refused it at its last try; also true while it is tried again."""
+        """Whether its last try failed; also true while it is tried again."""
         return self.state is StatementState.REFUSED or (
             self.state in (StatementState.READY, StatementState.EXECUTING) and bool(self.detail)
         )
@@ -86,10 +86,18 @@ class OpenStatement:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The target refused a statement. ``resting``: it is too early to try again."""
+    """The last try of a statement failed.
+
+    Attributes:
+        error: The target's.
+        resting: Whether it is too early to try again.
+        judged: Whether the target refused the statement, at this try or an earlier one. Otherwise
+            it was away or busy, for example with a lock, and later statements do not pass this one.
+    """
 
     error: str
     resting: bool
+    judged: bool = True
     code: str = "SM-3101"
 
 
@@ -104,16 +112,17 @@ def open_statements(
     Args:
         target: What is decided.
         executed: Keys of the statements that are in the target.
-        refused: What the target refused when it was tried last.
+        refused: What failed when it was tried last.
         rows: How far rows are applied.
     """
+    judged = {key for key, refusal in refused.items() if refusal.judged}
     found: list[OpenStatement] = []
     earlier: dict[str, StatementKey] = {}
     refused_of: dict[str, StatementKey] = {}
     passed: set[str] = set()
     void = void_debts(target, executed)
     left = {k: s for k, s in target.statements.items() if k not in executed and k not in void}
-    if refused:
+    if judged:
         left |= carried_debts(target.statements, executed)
         left = dict(sorted(left.items()))
     for key, decided in left.items():
@@ -132,8 +141,8 @@ def open_statements(
             found.append(OpenStatement(key, statement, StatementState.DEBT, detail, "SM-1623"))
         else:
             at = _at_its_turn(target, key, statement, refused.get(key), rows)
-            found.append(_waiting_for_rereads(target, at, left, refused, rows))
-        if key in refused and _may_be_passed(statement):
+            found.append(_waiting_for_rereads(target, at, left, judged, rows))
+        if key in judged and _may_be_passed(statement):
             refused_of[statement.subjects[0]] = key
             if forbids_null(statement):
                 passed.add(statement.subjects[0])

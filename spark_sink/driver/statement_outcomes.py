@@ -28,6 +28,7 @@ class _Refusal:
     error: str
     retry_at: float
     code: str
+    judged: bool = True
 
 
 class StatementOutcomes:
@@ -69,11 +70,12 @@ class StatementOutcomes:
         self.executed.setdefault(target, set()).add(key)
 
     def refused(self) -> dict[TargetTable, Mapping[StatementKey, Refused]]:
-        """Target → the statements that it refused at their last try."""
+        """Target → the statements whose last try failed."""
         now = self._clock()
         return {
             target: {
-                key: Refused(r.error, now < r.retry_at, code=r.code) for key, r in refusals.items()
+                key: Refused(r.error, now < r.retry_at, r.judged, r.code)
+                for key, r in refusals.items()
             }
             for target, refusals in self._refused.items()
         }
@@ -100,7 +102,11 @@ class StatementOutcomes:
                 sql=sql,
                 error=error,
             )
-            self._refuse(name, key, error.message, self._clock() + FAILURE_PAUSE_S, error.code)
+            # No answer takes an earlier refusal back: the target still has the same reason.
+            known = self._refused.get(name, {}).get(key)
+            judged = known is not None and known.judged
+            retry_at = self._clock() + FAILURE_PAUSE_S
+            self._refuse(name, key, error.message, retry_at, error.code, judged=judged)
         elif entry.state == "done":
             self.note(name, key)
             self._refused.get(name, {}).pop(key, None)
@@ -125,6 +131,13 @@ class StatementOutcomes:
             )
 
     def _refuse(
-        self, target: TargetTable, key: StatementKey, error: str, retry_at: float, code: str
+        self,
+        target: TargetTable,
+        key: StatementKey,
+        error: str,
+        retry_at: float,
+        code: str,
+        *,
+        judged: bool = True,
     ) -> None:
-        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at, code)
+        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at, code, judged)

@@ -45,7 +45,7 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
     row_record,
 )
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
-from shardmerge.spark_sink.rows.values.columns import Encoder, encoder
+from shardmerge.spark_sink.rows.values.readers import Check, Reader, reader
 
 
 class AvroRows:
@@ -60,7 +60,8 @@ class AvroRows:
         self._schema_text = schema_text
         self._nulls_are_lost = nulls_are_lost
         self._schemas: dict[bytes, AvroSchema] = {}
-        self._names: dict[bytes, Callable[[bytes], Names]] = {}
+        self._names: dict[bytes, Callable[[bytes], Names | None]] = {}
+        self._unreadable: dict[bytes, UnknownSchema] = {}
         self._decoders: dict[tuple[ShardId, Shape, tuple[str, ...], int], RowDecoder] = {}
 
     def decode(self, value: bytes) -> RowRecord:
@@ -76,9 +77,9 @@ class AvroRows:
         try:
             reader = self._names.get(head)
             if reader is None:
-                reader = self._names[head] = names_reader(self.schema_of(value).expanded)
+                reader = self._names[head] = _names_reader(self.schema_of(value))
             return reader(value)
-        except (DecodeError, Unreadable, ShardMergeError):
+        except (DecodeError, ShardMergeError):
             # The fold decodes the record again and finds the reason, such as a silent registry.
             return None
 
@@ -87,9 +88,9 @@ class AvroRows:
         name, quoted = image_names(column)
         return avro_name(name), avro_name(quoted)
 
-    def encoder(self, column_type: ColumnType) -> Encoder:
+    def reader(self, column_type: ColumnType, check: Check | None = None) -> Reader:
         """See ``RowFormat``."""
-        return encoder(column_type, base64=False)
+        return reader(column_type, base64=False, check=check)
 
     def decoder(
         self, shard: ShardId, columns: Shape, key: tuple[str, ...], epoch: int
@@ -124,9 +125,24 @@ class AvroRows:
         head = value[:HEAD_BYTES]
         schema = self._schemas.get(head)
         if schema is None:
+            if head in self._unreadable:
+                raise self._unreadable[head]
             text = self._schema_text(avro_wire.schema_id(value))
-            schema = self._schemas[head] = avro_wire.avro_schema(text)
+            try:
+                schema = self._schemas[head] = avro_wire.avro_schema(text)
+            except UnknownSchema as error:
+                # The text of a number never changes: it need not be read again.
+                self._unreadable[head] = error.with_traceback(None)
+                raise
         return schema
+
+
+def _names_reader(schema: AvroSchema) -> Callable[[bytes], Names | None]:
+    """The reader of a schema's names; one that reads none if records of it do not name them."""
+    try:
+        return names_reader(schema.expanded)
+    except Unreadable:
+        return lambda _: None
 
 
 _MOST_DECODERS = 1_024

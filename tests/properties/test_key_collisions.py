@@ -38,10 +38,10 @@ class Table:
         """Returns by how many rows it grew."""
         before = len(self.owners)
         if batch.deletes is not None:
-            for key in batch.deletes.cells[0]:
+            for key in batch.deletes.values[0]:
                 self.lost += self.owners.pop(str(key), owner) != owner
         for block in batch.upserts:
-            for key in block.cells[0]:
+            for key in block.values[0]:
                 self.lost += self.owners.get(str(key), owner) != owner
                 self.owners[str(key)] = owner
         return len(self.owners) - before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, written_name
@@ -11,6 +10,7 @@ from shardmerge.connectors.repair.schema_history.left_out import leaving_out, le
 from shardmerge.schemas.ddl.changes import TruncateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.model.name_patterns import matches
 
 
 class Captured:
@@ -56,4 +56,4 @@ class Captured:
 
 def _lets(patterns: Sequence[str], name: str) -> bool:
     """Like Debezium: tries each expression on the whole name; without a list every name passes."""
-    return not patterns or any(re.fullmatch(p, name, re.IGNORECASE) for p in patterns)
+    return not patterns or any(matches(pattern, name) for pattern in patterns)

@@ -50,8 +50,11 @@ def has_value(column: Column, literal: str) -> str:
 
 def string_literal(value: str) -> str:
     """A text as a string literal of Spark SQL."""
-    text = value.replace("\\", "\\\\").replace("'", "\\'")
-    return "'" + text.replace("\n", "\\n").replace("\r", "\\r") + "'"
+    return f"'{value.translate(_ESCAPES)}'"
+
+
+# NUL is written by four digits: \0 before two digits would be another character.
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\u0000"})
 
 
 def _moment(kind: str, text: str) -> str | None:

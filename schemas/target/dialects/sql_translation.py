@@ -306,14 +306,21 @@ def _cast(node: exp.Expression) -> str:
     return f"cast({value} as {CASTS[name]})"
 
 
+_BITS_OF_LONG = 63
+"""Of a bigint's value, besides the sign."""
+
+
 def _bits(node: exp.Expression) -> str:
     """``flags & 4``. MySQL's result is unsigned and Spark's is signed.
 
-    They agree when the result cannot be negative, so one side must be a literal number.
+    They agree when the result cannot be negative, so one side must be a literal number below 2^63.
     """
     parts = (node.this, node.expression)
-    if not any(isinstance(part, exp.Literal) and not part.is_string for part in parts):
+    numbers = [part for part in parts if isinstance(part, exp.Literal) and not part.is_string]
+    if not numbers:
         raise _Untranslatable("& without a number")
+    if any(not (part.is_int and int(part.this) < 1 << _BITS_OF_LONG) for part in numbers):
+        raise _Untranslatable("& with a number from 2^63 on, or with decimals")
     return f"({_value(node.this)} & {_value(node.expression)})"
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.rows.values.columns import Encoder, encoder
+from shardmerge.spark_sink.rows.values.readers import Check, Reader, reader
 
 from .row_decoder import RowDecoder, Shape, row_decoder
 from .row_envelope import Names, RowRecord, decode_row, image_names, names_of
@@ -33,8 +33,8 @@ class RowFormat(Protocol):
         """The spellings of a column's name in row images; see ``row_envelope.image_names``."""
         ...
 
-    def encoder(self, column_type: ColumnType) -> Encoder:
-        """The encoder of a column's values; raises ``UnfitValue`` for an unknown type."""
+    def reader(self, column_type: ColumnType, check: Check | None = None) -> Reader:
+        """The reader of a column's values; raises ``UnfitValue`` for an unknown type."""
         ...
 
     def decoder(
@@ -63,9 +63,9 @@ class JsonRows:
         """See ``RowFormat``."""
         return image_names(column)
 
-    def encoder(self, column_type: ColumnType) -> Encoder:
+    def reader(self, column_type: ColumnType, check: Check | None = None) -> Reader:
         """See ``RowFormat``."""
-        return encoder(column_type)
+        return reader(column_type, check=check)
 
     def decoder(
         self, shard: ShardId, columns: Shape, key: tuple[str, ...], epoch: int

@@ -19,8 +19,7 @@ from msgspec.json import Encoder
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.rows.decoding.row_envelope import READ, RowRecord
-from shardmerge.spark_sink.rows.values.cells import Cells
-from shardmerge.spark_sink.rows.values.columns import Form
+from shardmerge.spark_sink.rows.values.forms import Form
 
 from .row_blocks import Block, Change, block_of
 from .segment_plan import SegmentPlan
@@ -112,9 +111,9 @@ class KeylessChanges:
         )
 
     def _cancel(self, plan: SegmentPlan) -> None:
-        """Cancel removed rows against added rows whose images differ but whose cells are equal.
+        """Cancel removed rows against added rows whose images differ but whose values are equal.
 
-        A snapshot and the binlog may write one value in two ways; conversion gives one text.
+        A snapshot and the binlog may write one value in two ways; conversion gives one value.
         """
         removed, added = [*self._left(-1)], [*self._left(1)]
         if not removed or not added:
@@ -126,20 +125,25 @@ class KeylessChanges:
                 gone.count += both
                 come.count -= both
 
-    def _rows(self, sums: Sequence[_Sum], plan: SegmentPlan) -> Iterator[tuple[str | None, ...]]:
+    def _rows(self, sums: Sequence[_Sum], plan: SegmentPlan) -> Iterator[tuple[Any, ...]]:
         block = block_of([self._change(s, plan, removed=True) for s in sums], plan.columns, ())
-        return zip(*block.cells, strict=True)
+        # 0.0 and -0.0 are equal numbers and different values.
+        columns = [
+            map(repr, values) if form is Form.FLOAT else values
+            for form, values in zip(block.forms, block.values, strict=True)
+        ]
+        return zip(*columns, strict=True)
 
     def _placed(self, block: Block, column: str) -> Block:
         """The added rows, each with its place, if the target has a column for it."""
         if not column:
             return block
-        places: Cells = [place for s in self._left(1) for place in s.places[-s.count :]]
+        places = [place for s in self._left(1) for place in s.places[-s.count :]]
         return replace(
             block,
             names=(*block.names, column),
             forms=(*block.forms, Form.TEXT),
-            cells=(*block.cells, places),
+            values=(*block.values, places),
             has_nulls=(*block.has_nulls, False),
         )
 

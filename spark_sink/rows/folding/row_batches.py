@@ -1,4 +1,4 @@
-"""Turns folded changes into what is written: cells by column, or lines for a load. Pure."""
+"""Turns folded changes into what is written: values by column, or lines for a load. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
-from shardmerge.spark_sink.rows.values.cells import Cells
-
 from .row_blocks import Block, Change, LinesOf, block_of, names_and_forms
 from .segment_plan import SegmentPlan
 
 T = TypeVar("T")
 
 LINES_FROM_ROWS = 300
-"""Fewer rows are not worth a load: they stay cells."""
+"""Fewer rows are not worth a load: they stay values."""
 SETTLED_ROWS = 150
 """This many images stay in the processor's cache, with all that is made of them (some kilobytes
 each). Measured with a cache of 1 MB: a whole task took a sixth less time with 150 than with 1,000.
@@ -122,7 +120,7 @@ def batch_of(changes: Sequence[Changes], plan_of: PlanOf, lines_of: LinesOf | No
     Args:
         changes: At least one, none of them empty; settled only if there is ``lines_of``.
         plan_of: The plan of a segment's number.
-        lines_of: Makes lines for upserts; None for cells.
+        lines_of: Makes lines for upserts; None for values.
 
     Raises:
         RefusedRow: A value cannot be converted.
@@ -148,12 +146,12 @@ def batch_of(changes: Sequence[Changes], plan_of: PlanOf, lines_of: LinesOf | No
                 deletes.append(change)
             else:
                 rows.setdefault(change[1], []).append(change)
-        upserts = tuple(_cells(some, plan_of(n)) for n, some in sorted(rows.items()))
+        upserts = tuple(_block(some, plan_of(n)) for n, some in sorted(rows.items()))
         first = min(change[1] for change in changes[0].values())
     return Batch(plan_of(first).key_names, _deletes(deletes, plan_of) if deletes else None, upserts)
 
 
-def _cells(rows: Sequence[Change], plan: SegmentPlan) -> Block:
+def _block(rows: Sequence[Change], plan: SegmentPlan) -> Block:
     return block_of(rows, plan.columns, (*plan.origin, *plan.added))
 
 
@@ -162,25 +160,25 @@ def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list
     found: list[str] = []
     # In parts, so that the values stay in the processor's cache until the lines are made.
     for first in range(0, len(rows), SETTLED_ROWS):
-        block = _cells(rows[first : first + SETTLED_ROWS], plan)
-        found += lines_of(block.forms, block.cells, block.has_nulls)
+        block = _block(rows[first : first + SETTLED_ROWS], plan)
+        found += lines_of(block.forms, block.values, block.has_nulls)
     return found
 
 
 def _loaded(lines: Sequence[Mapping[Any, str]], plan: SegmentPlan) -> Block:
-    """The block of lines by key, with the key's cells, which a delete by key needs."""
+    """The block of lines by key, with the key's values, which a delete by key needs."""
     keys, texts = _by_key(lines)
     names, forms = names_and_forms(plan.columns, (*plan.origin, *plan.added))
     constants = dict((*plan.origin, *plan.added))
     own = {column.target: column for column in plan.columns}
     parts = [name for name in plan.key_names if name in own]
     values = [keys] if len(parts) == 1 else list(zip(*keys, strict=True))
-    cells = {name: own[name].encoder.encode(part) for name, part in zip(parts, values, strict=True)}
-    cells |= {n: [constants[n].cell] * len(keys) for n in plan.key_names if n in constants}
+    found = {name: own[name].reader.read(part) for name, part in zip(parts, values, strict=True)}
+    found |= {n: [constants[n].value] * len(keys) for n in plan.key_names if n in constants}
     return Block(
         names,
         forms,
-        tuple(cells.get(name, []) for name in names),
+        tuple(found.get(name, []) for name in names),
         (False,) * len(names),
         len(keys),
         texts,
@@ -217,11 +215,11 @@ def _deletes(rows: Sequence[Change], plan_of: PlanOf) -> Block:
         parts.setdefault(row[1], []).append(row)
     blocks = [_deletes(part, plan_of) for part in parts.values()]
     order = blocks[0].names
-    merged: list[Cells] = [[] for _ in order]
+    merged: list[list[Any]] = [[] for _ in order]
     for block in blocks:
         for number, name in enumerate(order):
-            merged[number].extend(block.cells[block.names.index(name)])
-    nulls = tuple(None in cells for cells in merged)
+            merged[number].extend(block.values[block.names.index(name)])
+    nulls = tuple(None in values for values in merged)
     return Block(order, blocks[0].forms, tuple(merged), nulls, len(rows))
 
 

@@ -1,4 +1,4 @@
-"""Rows as cells, column by column, and as lines. Pure."""
+"""Rows as neutral values, column by column, and as lines. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import astuple
 
-from shardmerge.spark_sink.rows.values.cells import Cells, UnfitValue
-from shardmerge.spark_sink.rows.values.columns import Form
-from shardmerge.spark_sink.rows.values.constant_cells import ConstantCell
+from shardmerge.spark_sink.rows.values.column_values import ColumnValues, UnfitValue
+from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
+from shardmerge.spark_sink.rows.values.forms import Form
 
 from .segment_plan import Refusal, WrittenColumn
 
@@ -28,8 +28,8 @@ class RefusedRow(Exception):
 Change: TypeAlias = tuple[int, int, Any, bool]
 """Offset, number of the segment, image (see ``RowDecoder``), whether the row was deleted."""
 
-LinesOf: TypeAlias = Callable[[Sequence[Form], Sequence[Cells], Sequence[bool]], list[str]]
-"""For each column its form, cells and whether there are NULLs → rows as lines for a load."""
+LinesOf: TypeAlias = Callable[[Sequence[Form], Sequence[ColumnValues], Sequence[bool]], list[str]]
+"""For each column its form, values and whether there are NULLs → rows as lines for a load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Block:
     """Rows with the same target columns, column by column.
 
     Attributes:
-        names: Target columns; ``forms`` and ``cells`` follow their order.
-        cells: One list per column, all of length ``rows``. If there are ``lines``, only the primary
-            key's columns have cells; the other lists are empty.
+        names: Target columns; ``forms`` and ``values`` follow their order.
+        values: One list per column, all of length ``rows``. If there are ``lines``, only the
+            primary key's columns have values; the other lists are empty.
         has_nulls: For each column whether there is a NULL; always False if there are ``lines``.
         lines: The rows as ``LinesOf`` writes them; empty if they were not requested, or if there
             are few rows.
@@ -47,7 +47,7 @@ class Block:
 
     names: tuple[str, ...]
     forms: tuple[Form, ...]
-    cells: tuple[Cells, ...]
+    values: tuple[ColumnValues, ...]
     has_nulls: tuple[bool, ...]
     rows: int
     lines: Sequence[str] = ()
@@ -56,42 +56,42 @@ class Block:
 def block_of(
     rows: Sequence[Change],
     columns: Sequence[WrittenColumn],
-    constants: Sequence[tuple[str, ConstantCell]] = (),
+    constants: Sequence[tuple[str, ConstantValue]] = (),
 ) -> Block:
-    """The cells of rows; at least one row.
+    """The neutral values of rows; at least one row.
 
     Args:
         rows: In the order in which they are written.
         columns: The target's columns that get values from the rows' images.
-        constants: Further columns, with the cell that every row has there.
+        constants: Further columns, with the value that every row has there.
 
     Raises:
         RefusedRow: A value cannot be converted; names the refused row with the lowest offset.
     """
-    cells: list[Cells] = []
+    found: list[ColumnValues] = []
     has_nulls: list[bool] = []
-    values = tuple(zip(*(astuple(row[2]) for row in rows), strict=True))
+    images = tuple(zip(*(astuple(row[2]) for row in rows), strict=True))
     for column in columns:
         try:
-            found, has_null = column.encoder.encode_column(values[column.place])
+            values, has_null = column.reader.read_column(images[column.place])
         except UnfitValue:
             raise _first_refused(rows, columns) from None
-        cells.append(found)
+        found.append(values)
         has_nulls.append(has_null)
     for _, constant in constants:
-        cells.append([constant.cell] * len(rows))
-        has_nulls.append(constant.cell is None)
+        found.append([constant.value] * len(rows))
+        has_nulls.append(constant.value is None)
     names, forms = names_and_forms(columns, constants)
-    return Block(names, forms, tuple(cells), tuple(has_nulls), len(rows))
+    return Block(names, forms, tuple(found), tuple(has_nulls), len(rows))
 
 
 def names_and_forms(
-    columns: Sequence[WrittenColumn], constants: Sequence[tuple[str, ConstantCell]]
+    columns: Sequence[WrittenColumn], constants: Sequence[tuple[str, ConstantValue]]
 ) -> tuple[tuple[str, ...], tuple[Form, ...]]:
     """The names and forms of a block, in its order: columns, then constants."""
     return (
         (*(c.target for c in columns), *(name for name, _ in constants)),
-        (*(c.encoder.form for c in columns), *(constant.form for _, constant in constants)),
+        (*(c.reader.form for c in columns), *(constant.form for _, constant in constants)),
     )
 
 
@@ -101,7 +101,7 @@ def _first_refused(rows: Sequence[Change], columns: Sequence[WrittenColumn]) -> 
         values = astuple(image)
         for column in columns:
             try:
-                column.encoder.encode([values[column.place]])
+                column.reader.read([values[column.place]])
             except UnfitValue as error:
                 return RefusedRow(
                     offset,

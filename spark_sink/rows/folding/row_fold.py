@@ -10,7 +10,7 @@ Theory of operation:
    examined part by part.
 2. At the first row that stands at or beyond the stream's stop, or that cannot be applied, the
    fold ends: ``end`` tells where, and every later ``add`` is refused.
-3. ``batches`` converts the kept changes to cells per target column, sorted by primary key.
+3. ``batches`` converts the kept changes to neutral values per target column, sorted by primary key.
    A value that cannot be converted raises ``RefusedRow`` with its offset. The caller then folds the
    same records again with that offset among ``refusals``, and so stops just before it.
 
@@ -48,7 +48,7 @@ from .row_blocks import LinesOf, RefusedRow
 from .row_checks import RowChecks
 from .row_refusals import UNNAMED
 from .segment_locator import Found, SegmentLocator
-from .segment_plan import Refusal, SegmentPlan
+from .segment_plan import LimitsOf, Refusal, SegmentPlan
 from .segment_plans import SegmentPlans
 
 
@@ -76,6 +76,7 @@ class RowFold:
         refusals: Rows known not to be applicable, by offset.
         rows: The records' format.
         lines_of: Makes lines of many rows, for a target that loads them.
+        limits_of: Finds values that the kind of target cannot hold; see ``plan_segment``.
         partition: Of the row topic.
 
     Attributes:
@@ -93,6 +94,7 @@ class RowFold:
         rows: RowFormat = JSON_ROWS,
         lines_of: LinesOf | None = None,
         *,
+        limits_of: LimitsOf | None = None,
         partition: int = 0,
     ) -> None:
         self.rows = 0
@@ -107,7 +109,7 @@ class RowFold:
         self._lines_of = lines_of
         # A condition is checked on images at the end, so these must not become lines before.
         self._settles = lines_of is not None and not stream.where
-        self._plans = SegmentPlans(stream, bindings, rows)
+        self._plans = SegmentPlans(stream, bindings, rows, limits_of)
         self._at = SegmentLocator(stream)
         self._checks = RowChecks(stream, self._plans, refusals or {})
         self._kept = KeptChanges(self._plans, lines_of)

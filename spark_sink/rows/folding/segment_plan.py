@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.origin import OriginPart, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.row_conditions import (
     Condition,
     ConditionColumn,
@@ -21,9 +22,14 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_decoder import RowDecoder
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
-from shardmerge.spark_sink.rows.values.cells import UnfitValue
-from shardmerge.spark_sink.rows.values.columns import Encoder, Form
-from shardmerge.spark_sink.rows.values.constant_cells import ConstantCell, added_cell
+from shardmerge.spark_sink.rows.values.column_values import UnfitValue
+from shardmerge.spark_sink.rows.values.constant_values import ConstantValue, added_value
+from shardmerge.spark_sink.rows.values.forms import Form
+from shardmerge.spark_sink.rows.values.readers import Check, Reader
+from shardmerge.spark_sink.rows.values.times import moment_text
+
+LimitsOf: TypeAlias = Callable[[ColumnType], Check | None]
+"""A shard's type → finds values that the kind of target cannot hold; None when there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ class WrittenColumn(NamedTuple):
     place: int
     image: str
     target: str
-    encoder: Encoder
+    reader: Reader
     kind: str
 
 
@@ -69,9 +75,9 @@ class SegmentPlan:
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
         columns: The columns of the images that are written.
-        origin: Target column and its cell, for the origin columns that name the shard.
+        origin: Target column and its value, for the origin columns that name the shard.
         position: Target column for the row's place in its source; "" if there is none.
-        added: Target column and its cell, for columns that the shard has got since.
+        added: Target column and its value, for columns that the shard has got since.
         matches: Values of an image → whether the row is merged; None when every row is.
         refusal: Why no row of the segment can be applied; None when they can.
     """
@@ -83,9 +89,9 @@ class SegmentPlan:
     key_names: tuple[str, ...]
     signature: tuple[object, ...]
     columns: tuple[WrittenColumn, ...]
-    origin: tuple[tuple[str, ConstantCell], ...]
+    origin: tuple[tuple[str, ConstantValue], ...]
     position: str
-    added: tuple[tuple[str, ConstantCell], ...]
+    added: tuple[tuple[str, ConstantValue], ...]
     matches: Condition | None
     refusal: Refusal | None
 
@@ -98,6 +104,7 @@ def plan_segment(
     rows: RowFormat = JSON_ROWS,
     *,
     epoch: int = 0,
+    limits_of: LimitsOf | None = None,
 ) -> SegmentPlan:
     """Prepare a segment of rows.
 
@@ -108,12 +115,13 @@ def plan_segment(
         naming: Which spelling of names the images use: an index into ``RowFormat.image_names``.
         rows: The format of the records.
         epoch: The source's epoch that the rows name.
+        limits_of: What the kind of target cannot hold, per type; None when it holds every value.
     """
     shard = stream.shard
     columns: list[WrittenColumn] = []
     shape: list[tuple[str, frozenset[type] | None]] = []
     bound: dict[str, str] = {}
-    origin: list[tuple[str, ConstantCell]] = []
+    origin: list[tuple[str, ConstantValue]] = []
     position = ""
     refusal: Refusal | None = None
     for shard_column in segment.columns:
@@ -124,7 +132,7 @@ def plan_segment(
                 if part is OriginPart.POSITION:
                     position = binding.name
                 else:
-                    origin.append((binding.name, ConstantCell(Form.TEXT, part.value_in(shard))))
+                    origin.append((binding.name, ConstantValue(Form.TEXT, part.value_in(shard))))
             continue
         place, image = len(shape), rows.image_names(name)[naming]
         accepts = None
@@ -132,7 +140,7 @@ def plan_segment(
         if binding is not None and binding.name and binding.writable:
             bound[name.lower()] = binding.name
             try:
-                how = rows.encoder(kind)
+                how = rows.reader(kind, limits_of(kind) if limits_of else None)
             except UnfitValue as error:
                 hint = error.hint or "drop the column on the shard"
                 refusal = Refusal(f"column {name}: {error.message}", hint, code=error.code)
@@ -188,12 +196,12 @@ def plan_segment(
         tuple(origin),
         position,
         tuple(
-            (binding.name, cell)
+            (binding.name, value)
             for c in segment.added
             if (binding := bindings.get(c.id)) is not None
             and binding.name
             and binding.writable
-            and (cell := added_cell(c)) is not None
+            and (value := added_value(c)) is not None
         ),
         matches,
         refusal,
@@ -212,9 +220,9 @@ def _matcher(where: str, columns: Sequence[ShardColumn], rows: RowFormat) -> Con
     named = {}
     for name in column_names(where):
         kind = columns[places[name]].column.type
-        named[name] = ConditionColumn(places[name], kind, partial(_text_of, rows.encoder(kind)))
+        named[name] = ConditionColumn(places[name], kind, partial(_text_of, rows.reader(kind)))
     return condition_on(where, named)
 
 
-def _text_of(how: Encoder, value: Any) -> str | None:
-    return how.encode([value])[0]
+def _text_of(how: Reader, value: Any) -> str | None:
+    return moment_text(how.form, how.read([value])[0])

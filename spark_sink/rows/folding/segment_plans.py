@@ -13,9 +13,9 @@ from typing import Any
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
-from shardmerge.spark_sink.rows.values.cells import UnfitValue
+from shardmerge.spark_sink.rows.values.column_values import UnfitValue
 
-from .segment_plan import SegmentPlan, plan_segment
+from .segment_plan import LimitsOf, SegmentPlan, plan_segment
 
 
 class SegmentPlans:
@@ -25,18 +25,24 @@ class SegmentPlans:
         stream: The stream that has the segments.
         bindings: Identity → target column.
         rows: The records' format.
+        limits_of: See ``plan_segment``.
 
     Attributes:
         count: Number of segments.
     """
 
     def __init__(
-        self, stream: ShardStream, bindings: Mapping[str, Binding], rows: RowFormat
+        self,
+        stream: ShardStream,
+        bindings: Mapping[str, Binding],
+        rows: RowFormat,
+        limits_of: LimitsOf | None = None,
     ) -> None:
         self.count = len(stream.segments)
         self._stream = stream
         self._bindings = bindings
         self._format = rows
+        self._limits_of = limits_of
         self._plans: dict[int, SegmentPlan] = {}
 
     def segment_of(self, number: int) -> Segment:
@@ -56,6 +62,7 @@ class SegmentPlans:
                 naming,
                 self._format,
                 epoch=epoch,
+                limits_of=self._limits_of,
             )
         return plan
 

@@ -1,1 +1,1 @@
-"""Converts values from Debezium's form to the text that a target takes. Pure."""
+"""Makes neutral values of what Debezium writes; no kind of target is known here. Pure."""

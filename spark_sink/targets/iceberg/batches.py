@@ -70,15 +70,23 @@ class IcebergBatches:
     Args:
         spark: Iceberg's catalog is configured in it.
         min_records: A batch with fewer records is read in this process.
+        stops_spark: Whether ``stop`` stops Spark; False if others use it too.
     """
 
     def __init__(
-        self, spark: SparkStart, store: IcebergStore, config: FoldConfig, min_records: int
+        self,
+        spark: SparkStart,
+        store: IcebergStore,
+        config: FoldConfig,
+        min_records: int,
+        *,
+        stops_spark: bool = True,
     ) -> None:
         self._spark = spark
         self._store = store
         self._config = config
         self._min_records = min_records
+        self._stops_spark = stops_spark
 
     def start(self) -> None:
         """Begin to start Spark."""
@@ -118,9 +126,10 @@ class IcebergBatches:
                 )
 
     def stop(self) -> None:
-        """Close this process's consumer, stop Spark."""
+        """Close this process's consumer, and stop Spark if nobody else uses it."""
         close_readers()
-        self._spark.stop()
+        if self._stops_spark:
+            self._spark.stop()
 
     def _apply(self, target: TargetTable, tasks: Sequence[RangeTask]) -> Iterator[RangeResult]:
         table = self._store.catalog.load(target)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
@@ -27,12 +27,8 @@ from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
-from shardmerge.spark_sink.targets.iceberg.texts.lines import (
-    Columns,
-    Unwritable,
-    for_lines,
-    lines_of,
-)
+from shardmerge.spark_sink.targets.iceberg.texts.encoders import Unwritable
+from shardmerge.spark_sink.targets.iceberg.texts.lines import Columns, lines_of
 
 ROUND_RECORDS = 200_000
 """Most records of one partition in one batch: bounds a worker's memory with any backlog."""
@@ -192,7 +188,7 @@ def fold_ranges(
         ContractError: A range's start does not exist any more.
         StackError: Kafka cannot be read.
     """
-    lanes = [_Lane(replace(t, task=_prepared(t.task))) for t in tasks]
+    lanes = [_Lane(task) for task in tasks]
     reader = _readers.get(config.bootstrap_servers)
     if reader is None:
         reader = _readers[config.bootstrap_servers] = RowReader(config.bootstrap_servers)
@@ -207,10 +203,6 @@ def fold_ranges(
         # The consumer's state is unknown, so the next task makes a new one.
         close_readers()
         raise
-
-
-def _prepared(task: RangeTask) -> RangeTask:
-    return replace(task, stream=for_lines(task.stream))
 
 
 def _read(lanes: Sequence[_Lane], reader: RowReader, config: FoldConfig) -> dict[Partition, _Read]:

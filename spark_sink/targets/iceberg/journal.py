@@ -37,6 +37,8 @@ from .store import IcebergStore, repeated
 from .tables import IcebergTable
 
 DONE = JournalEntry("done")
+_EXECUTED = "executed"
+"""How the reason of a refusal begins when the statement was executed nevertheless."""
 
 
 class IcebergJournal:
@@ -149,13 +151,14 @@ class IcebergJournal:
         reach("statement-begun")
         self._store.catalog.create(target, layout, {**comment, **done})
         reach("statement-executed")
-        return self._verified(target, layout)
+        return self._verified(target, layout, key)
 
     def _alter(
         self, table: IcebergTable, statement: TargetStatement, state: StoredState, key: str
     ) -> JournalEntry:
         done = self._store.properties(state.journalled(key, DONE))
-        reason = there_already(table.layout, statement.actions)
+        executed = state.refused.get(key, "").startswith(_EXECUTED)
+        reason = there_already(table.layout, statement.actions, executed=executed)
         if reason:
             return self._refuse(table, state, key, reason)
         if reason is not None:
@@ -165,7 +168,7 @@ class IcebergJournal:
         reach("statement-begun")
         table.commit(done, layout=layout)
         reach("statement-executed")
-        return self._verified(table.name, layout)
+        return self._verified(table.name, layout, key)
 
     def _change(
         self,
@@ -186,12 +189,20 @@ class IcebergJournal:
         table.commit(self._store.properties(state), publish=publishable(table, staged_as))
         reach("rows-changed")
 
-    def _verified(self, target: TargetTable, expected: Layout) -> JournalEntry:
+    def _verified(self, target: TargetTable, expected: Layout, key: str) -> JournalEntry:
+        """The outcome after the commit; a refusal replaces the entry that the commit stored."""
         reason = difference(expected, self._store.catalog.load(target).layout)
-        if reason:
-            text = f"executed, but the table is not as expected: {reason}"
-            return JournalEntry("refused", text)
-        return DONE
+        if not reason:
+            return DONE
+        entry = JournalEntry("refused", f"{_EXECUTED}, but the table is not as expected: {reason}")
+
+        def store() -> None:
+            table = self._store.catalog.load(target)
+            state = self._store.state_of(table).fenced(self._epoch).journalled(key, entry)
+            table.commit(self._store.properties(state))
+
+        repeated(store)
+        return entry
 
     def _refuse(
         self, table: IcebergTable | None, state: StoredState, key: str, reason: str

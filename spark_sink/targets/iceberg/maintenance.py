@@ -37,13 +37,14 @@ class Maintenance:
     Args:
         settings: Of Spark.
         pipeline: Its target's kind is ``iceberg``.
-        target: An open target, with its Spark; None to open one. ``close`` closes it either way.
+        target: An open target, with its Spark; None to open one.
     """
 
     def __init__(
         self, settings: SinkSettings, pipeline: Pipeline, target: IcebergTarget | None = None
     ) -> None:
         self._target = target or IcebergTarget(settings, pipeline)
+        self._opened = target is None
         self._store: IcebergStore = self._target.state
 
     def compact(self) -> list[Upkeep]:
@@ -83,8 +84,9 @@ class Maintenance:
         ]  # fmt: skip
 
     def close(self) -> None:
-        """Stop Spark."""
-        self._target.close()
+        """Close the target, unless it was given: then its owner still uses it."""
+        if self._opened:
+            self._target.close()
 
     @property
     def _session(self) -> Any:

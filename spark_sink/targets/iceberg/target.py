@@ -23,7 +23,13 @@ _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions
 
 
 class IcebergTarget:
-    """See ``interface.Target``; ``spark``: a Spark that others use too, None to start one."""
+    """See ``interface.Target``.
+
+    Args:
+        settings: Of Spark.
+        pipeline: Its target's kind is ``iceberg``.
+        spark: A Spark that others use too, and that ``close`` leaves running; None to start one.
+    """
 
     def __init__(
         self, settings: SinkSettings, pipeline: Pipeline, spark: SparkStart | None = None
@@ -44,6 +50,7 @@ class IcebergTarget:
             self.state,
             FoldConfig(pipeline.kafka.bootstrap_servers, RegistryAddress.of(pipeline.kafka)),
             pipeline.sink.spark_min_records,
+            stops_spark=spark is None,
         )
 
     def journal(self, epoch: int) -> IcebergJournal:
@@ -55,7 +62,7 @@ class IcebergTarget:
         return IcebergJournal(self._new_store(), epoch)
 
     def close(self) -> None:
-        """Stop Spark."""
+        """Stop Spark, if this target has started it."""
         self.batches.stop()
 
     def _new_store(self) -> IcebergStore:

@@ -19,12 +19,13 @@ from shardmerge.schemas.lattice.charset_order import (
 )
 from shardmerge.schemas.lattice.type_join import WIDE, joined_type, value_type
 from shardmerge.schemas.model.charsets import charset_name, collation_name
-from shardmerge.schemas.model.mysql_text import column_type, string_literal
+from shardmerge.schemas.model.mysql_text import column_type
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.target.dialects.dialect import FittedColumn, Place
 from shardmerge.schemas.target.dialects.dialects import dialect_of
-from shardmerge.spark_sink.rows.values.columns import Form, encoder
+from shardmerge.spark_sink.rows.values.readers import reader
+from shardmerge.spark_sink.targets.mysql.tasks.encoders import literals
 
 from .twin import HOME, Twin
 
@@ -275,17 +276,10 @@ _JOINED = (
 )  # fmt: skip
 
 
-def _literal(form: Form, cell: str | None) -> str:
-    assert cell is not None
-    if form is Form.HEX:
-        return f"x'{cell}'"
-    return cell if form is Form.NUMBER else string_literal(cell)
-
-
 def test_what_the_sink_writes_into_the_join_is_what_the_shards_own_column_becomes(
     twin: Twin,
 ) -> None:
-    """Through the encoder of the shard's type, beside the same cells in a column of that type."""
+    """Through the encoder of the shard's type, beside the same values in a column of that type."""
     values = dict(_READ)
     for pair in _JOINED:
         kinds = [kind for text in pair if (kind := _kind(twin, text)) is not None]
@@ -293,14 +287,14 @@ def test_what_the_sink_writes_into_the_join_is_what_the_shards_own_column_become
         assert isinstance(joined, ColumnType)
         wide = _fitted(twin, joined)
         for text, kind in zip(pair, kinds, strict=True):
-            how = encoder(kind, base64=False)
-            literals = [_literal(how.form, cell) for cell in how.encode(values[text])]
+            how = reader(kind, base64=False)
+            written = literals(how.form, how.read(values[text]))
             shown = []
             for first in (kind, wide):
                 twin.query("DROP TABLE IF EXISTS t")
                 definition = f"id INT AUTO_INCREMENT PRIMARY KEY, c {column_type(first)}"
                 twin.query(f"CREATE TABLE t ({definition})")
-                for literal in literals:
+                for literal in written:
                     twin.query(f"INSERT INTO t (c) VALUES ({literal})")
                 twin.query(f"ALTER TABLE t MODIFY c {column_type(wide)}")
                 shown.append(_shown(twin, wide))

@@ -33,7 +33,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.kafka.row_avro import row_format
-from shardmerge.spark_sink.rows.values.cells import UnfitValue
+from shardmerge.spark_sink.rows.values.column_values import UnfitValue
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 
@@ -296,7 +296,7 @@ def snapshot_and_binlog(line: Line, family: str, schema: Any) -> Iterator[Differ
     names = {item.column: line.format.image_names(item.column)[0] for item in items}
     types = {column.name: column.type for column in schema.columns}
     cell: dict[str, Callable[[Any], object]] = {
-        item.column: partial(_cell, line.format.encoder, types[item.column]) for item in items
+        item.column: partial(_cell, line.format.reader, types[item.column]) for item in items
     }
     for record in records:
         if record.op != "d":
@@ -309,9 +309,9 @@ def snapshot_and_binlog(line: Line, family: str, schema: Any) -> Iterator[Differ
                 yield Difference(KEYLESS, item.column, literal, a, b)
 
 
-def _cell(encoder: Callable[[Any], Any], kind: Any, value: object) -> object:
+def _cell(reader: Callable[[Any], Any], kind: Any, value: object) -> object:
     try:
-        return encoder(kind).encode([value])
+        return [*reader(kind).read([value])]
     except UnfitValue as error:
         return error.message
 

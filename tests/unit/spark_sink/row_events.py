@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.values.readers import reader
+from shardmerge.spark_sink.targets.mysql.tasks.encoders import cells_of, limits_of
 
 SHARD = ShardId("s1", "app", "t")
 INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)
@@ -75,7 +78,19 @@ def marked(value: bytes) -> bytes:
 def rows_of(block: Block | None) -> list[dict[str, str | None]]:
     if block is None:
         return []
-    return [dict(zip(block.names, cells, strict=True)) for cells in zip(*block.cells, strict=True)]
+    return [dict(zip(block.names, row, strict=True)) for row in zip(*texts_of(block), strict=True)]
+
+
+def texts_of(block: Block) -> list[list[str | None]]:
+    """The values of a block, column by column, as texts for a MySQL target."""
+    columns = zip(block.forms, block.values, strict=True)
+    return [[*cells_of(form, values, None in values)] for form, values in columns]
+
+
+def mysql_texts(kind: ColumnType, values: Sequence[object]) -> list[str | None]:
+    """Values of a column as Debezium's JSON has them → texts for a MySQL target."""
+    column = reader(kind, check=limits_of(kind))
+    return [*cells_of(column.form, column.read(values), None in values)]
 
 
 def only(batches: list[Batch | KeylessBatch]) -> Batch:

@@ -55,8 +55,16 @@ def layout_after(layout: Layout, actions: Sequence[Action]) -> Layout:
     return _after(layout, actions[0])
 
 
-def there_already(layout: Layout, actions: Sequence[Action]) -> str | None:
+def there_already(
+    layout: Layout, actions: Sequence[Action], *, executed: bool = False
+) -> str | None:
     """Whether the column that a statement adds exists already, or what it drops is gone already.
+
+    Args:
+        layout: Of the table.
+        actions: Of the statement.
+        executed: Whether the statement was executed before, and the table was then not as
+            expected. So a column with the new name of a rename is the renamed one.
 
     Returns:
         None when neither is so: the statement must be executed. "" when the table is as good as
@@ -73,6 +81,8 @@ def there_already(layout: Layout, actions: Sequence[Action]) -> str | None:
             reason = misfit(wanted, replace(layout, fields=(found,)))
             there = f"column {found.name} is there already and does not fit"
             return f"{there}: {reason}" if reason else ""
+        case [ColumnRename(name=name, to=to)] if executed:
+            return "" if layout.field(name) is None and layout.field(to) is not None else None
         case _:
             return None
 

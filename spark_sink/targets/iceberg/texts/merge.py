@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 
 from shardmerge.schemas.model.names import quote_identifier
 
-from .lines import CELLS_FROM, MARK_OF_LINES, Columns, values_sql
+from .encoders import value_sql
+from .lines import CELLS_FROM, MARK_OF_LINES, Columns
 
 SOURCE = "value"
 """The only column of the view that has the lines."""
@@ -31,7 +32,10 @@ def changes_sql(
         tasks: Numbers of the tasks whose lines are wanted; None for all.
         distinct: Whether a key may have several changes, of which one has to be chosen.
     """
-    values = ", ".join(f"{sql} AS c{n}" for n, sql in enumerate(values_sql(columns)))
+    values = ", ".join(
+        f"{value_sql(f'a[{n + CELLS_FROM}]', column.type)} AS c{n}"
+        for n, column in enumerate(columns)
+    )
     arrays = (
         f"SELECT from_json({SOURCE}, 'array<string>') AS a FROM {view}"
         f" WHERE startswith({SOURCE}, '{MARK_OF_LINES}')"

@@ -80,11 +80,12 @@ class StoredState:
         return all(self.offsets.get(move.place) == move.next_offset for move in moves)
 
     def journalled(self, statement: str, entry: JournalEntry) -> StoredState:
-        """The state with the outcome of a statement."""
+        """The state with the outcome of a statement, which replaces an earlier outcome."""
         refused = {s: error for s, error in self.refused.items() if s != statement}
         if entry.state == "done":
             return replace(self, done=self.done | {statement}, refused=refused)
-        return replace(self, refused=refused | {statement: entry.error})
+        refused[statement] = entry.error
+        return replace(self, done=self.done - {statement}, refused=refused)
 
 
 def to_json(state: StoredState) -> str:

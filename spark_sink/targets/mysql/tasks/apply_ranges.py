@@ -45,9 +45,7 @@ from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import Cursor, open_ranges
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
-from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
-from .bulk import lines_for
 from .connection import ApplyConfig, TaskConnection, kept_connection
 from .ordered_ranges import apply_ordered
 from .refused_rows import find_refused
@@ -166,17 +164,8 @@ def _apply_rounds(lanes: Sequence[Lane], connection: TaskConnection) -> None:
 
 
 def _read(lanes: Sequence[Lane], cursor: Cursor, connection: TaskConnection) -> list[Round]:
-    session = connection.session
-    lines_of = lines_for(session) if session.can_load else None
     folds = {
-        lane.partition: RowFold(
-            lane.task.stream,
-            lane.task.bindings,
-            lane.refusals,
-            connection.rows,
-            lines_of,
-            partition=lane.task.partition,
-        )
+        lane.partition: connection.new_fold(lane.task, lane.refusals)
         for lane in lanes
         if not lane.done
     }

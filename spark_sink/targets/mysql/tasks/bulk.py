@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block, LinesOf
-from shardmerge.spark_sink.rows.values.cells import Cells
-from shardmerge.spark_sink.rows.values.columns import Form
-from shardmerge.spark_sink.rows.values.json_numbers import read_exactly
+from shardmerge.spark_sink.rows.values.column_values import ColumnValues
+from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+
+from .encoders import literals, load_lines, load_lines_as_they_are
 
 LOAD_FROM_ROWS = LINES_FROM_ROWS
 """Below this a REPLACE statement is as fast as LOAD DATA, and cheaper to set up."""
@@ -96,9 +96,9 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
     if batch.removed is not None:
         block, is_mariadb = batch.removed, session.is_mariadb
         columns = [
-            _conditions(quote_identifier(name), form, kind, cells, is_mariadb=is_mariadb)
-            for name, form, kind, cells in zip(
-                block.names, block.forms, batch.types, block.cells, strict=True
+            _conditions(quote_identifier(name), form, kind, values, is_mariadb=is_mariadb)
+            for name, form, kind, values in zip(
+                block.names, block.forms, batch.types, block.values, strict=True
             )
         ]
         for conditions, count in zip(zip(*columns, strict=True), batch.removed_counts, strict=True):
@@ -127,8 +127,20 @@ def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bo
 
 
 def _longest(block: Block) -> int:
-    """A bound of a row's characters: the sum of each column's longest cell."""
-    return sum(max(map(len, filter(None, cells)), default=0) for cells in block.cells)
+    """A bound of a row's characters: the sum of each column's longest value as text."""
+    return sum(map(_longest_of, block.forms, block.values))
+
+
+def _longest_of(form: Form, values: ColumnValues) -> int:
+    if form not in _LONG:
+        return _SHORT
+    longest = max(map(len, filter(None, values)), default=0)
+    return 2 * longest if form is Form.BYTES else longest
+
+
+_LONG = frozenset({Form.TEXT, Form.ENUM, Form.JSON, Form.DECIMAL, Form.BYTES})
+_SHORT = 32
+"""No value of another form has a longer text."""
 
 
 def _packet_characters(session: MySqlSession) -> int:
@@ -140,12 +152,11 @@ def _packet_characters(session: MySqlSession) -> int:
 
 
 def _conditions(
-    name: str, form: Form, kind: str, cells: Cells, *, is_mariadb: bool
+    name: str, form: Form, kind: str, values: ColumnValues, *, is_mariadb: bool
 ) -> Iterator[str]:
-    """For each cell the SQL condition that a column has exactly this value."""
-    literals = _literals(form, cells, is_mariadb=is_mariadb)
-    for cell, literal in zip(cells, literals, strict=True):
-        if cell is None:
+    """For each value the SQL condition that a column has exactly this value."""
+    for value, literal in zip(values, literals(form, values, is_mariadb=is_mariadb), strict=True):
+        if value is None:
             yield f"{name} IS NULL"
         elif kind == "json" and is_mariadb:
             # MariaDB's JSON is text, with or without blanks. The comparison is binary, so that no
@@ -156,11 +167,11 @@ def _conditions(
             )
         elif kind == "json":
             yield f"{name} = CAST({literal} AS JSON)"
-        elif form is Form.TEXT:
+        elif form in (Form.TEXT, Form.ENUM):
             # Every byte counts, whatever the column's collation treats as equal.
             yield f"CAST(CONVERT({name} USING utf8mb4) AS BINARY) = CAST({literal} AS BINARY)"
-        elif form is Form.HEX:
-            yield f"HEX({name}) = '{cell.upper()}'"
+        elif form is Form.BYTES:
+            yield f"HEX({name}) = '{value.hex().upper()}'"
         elif kind == "float":
             # A FLOAT is stored in binary; its decimal text is another number.
             yield f"({name} = {literal} OR ABS({name} - {literal}) <= ABS({literal}) * 1e-6)"
@@ -173,7 +184,7 @@ def _conditions(
 def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> int:
     """Delete the keys of a block; returns how many rows were deleted."""
     numbers = [block.names.index(k) for k in key]
-    columns = [_literals(block.forms[n], block.cells[n]) for n in numbers]
+    columns = [literals(block.forms[n], block.values[n]) for n in numbers]
     left = ", ".join(quote_identifier(k) for k in key)
     values: Iterator[str] = iter(columns[0])
     if len(key) > 1:
@@ -188,8 +199,8 @@ def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block
 def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> int:
     is_mariadb = session.is_mariadb
     columns = [
-        _literals(f, c, is_mariadb=is_mariadb)
-        for f, c in zip(block.forms, block.cells, strict=True)
+        literals(form, values, is_mariadb=is_mariadb)
+        for form, values in zip(block.forms, block.values, strict=True)
     ]
     names = ", ".join(quote_identifier(n) for n in block.names)
     verb = "REPLACE" if replace else "INSERT"
@@ -212,11 +223,11 @@ def load_data(
     sets: list[str] = []
     for number, (name, form) in enumerate(zip(block.names, block.forms, strict=True)):
         quoted = quote_identifier(name)
-        if form is Form.HEX:
+        if form is Form.BYTES:
             sets.append(f"{quoted} = UNHEX(@v{number})")
         elif form is Form.BITS:
             sets.append(f"{quoted} = CAST(@v{number} AS UNSIGNED)")
-        targets.append(f"@v{number}" if form in (Form.HEX, Form.BITS) else quoted)
+        targets.append(f"@v{number}" if form in (Form.BYTES, Form.BITS) else quoted)
     sql = (
         f"LOAD DATA LOCAL INFILE '{{path}}' {'REPLACE ' if replace else ''}INTO TABLE {table.sql}"
         " CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\'"
@@ -224,60 +235,8 @@ def load_data(
         + (f" SET {', '.join(sets)}" if sets else "")
     )
     lines_of = load_lines_as_they_are if is_mariadb else load_lines
-    lines = block.lines or lines_of(block.forms, block.cells, block.has_nulls)
+    lines = block.lines or lines_of(block.forms, block.values, block.has_nulls)
     return sql, ("\n".join(lines) + "\n").encode()
-
-
-def load_lines(
-    forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]
-) -> list[str]:
-    """Rows, at least one, as MySQL's LOAD DATA reads them: a ``LinesOf``."""
-    if Form.JSON in forms:
-        all_cells = [
-            _exact_json(c) if form is Form.JSON else c
-            for form, c in zip(forms, all_cells, strict=True)
-        ]
-    return load_lines_as_they_are(forms, all_cells, nullable)
-
-
-def load_lines_as_they_are(
-    forms: Sequence[Form], all_cells: Sequence[Cells], nullable: Sequence[bool]
-) -> list[str]:
-    """The same for MariaDB, which stores JSON as unchanged text."""
-    columns: list[Sequence[str]] = []
-    for form, cells, has_nulls in zip(forms, all_cells, nullable, strict=True):
-        if form in _TEXTS:
-            # Texts that need escaping are rare. Four searches in all texts together are quicker
-            # than one search in each.
-            text = "".join(filter(None, cells))
-            if "\\" in text or "\t" in text or "\n" in text or "\0" in text:
-                columns.append([_NULL if c is None else c.translate(_LOAD_ESCAPES) for c in cells])
-                continue
-        if has_nulls:
-            columns.append([_NULL if c is None else c for c in cells])
-        else:
-            columns.append(cast("list[str]", cells))
-    return list(map("\t".join, zip(*columns, strict=True)))
-
-
-_NULL = r"\N"
-
-
-def _exact_json(cells: Cells) -> Cells:
-    return [None if c is None else read_exactly(c) for c in cells]
-
-
-def _literals(form: Form, cells: Cells, *, is_mariadb: bool = False) -> Sequence[str]:
-    """Cells → SQL literals."""
-    if form is Form.JSON and not is_mariadb:
-        cells = _exact_json(cells)
-    if form in _TEMPORAL:
-        return ["NULL" if c is None else f"{form.value} '{c}'" for c in cells]
-    if form in _TEXTS:
-        return ["NULL" if c is None else f"'{c.translate(_SQL_ESCAPES)}'" for c in cells]
-    if form is Form.HEX:
-        return ["NULL" if c is None else f"X'{c}'" for c in cells]
-    return ["NULL" if c is None else c for c in cells]
 
 
 def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[str]:
@@ -293,9 +252,3 @@ def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[str]:
         size += len(value)
     if part:
         yield ", ".join(part)
-
-
-_TEXTS = (Form.TEXT, Form.JSON)
-_TEMPORAL = (Form.DATE, Form.TIME, Form.DATETIME)
-_LOAD_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\0": "\\0"})
-_SQL_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\0": "\\0"})

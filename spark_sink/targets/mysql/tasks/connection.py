@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -11,13 +11,17 @@ from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.kafka.range_reader import SMALL_FETCH_WAIT_MS, RowReader
 from shardmerge.spark_sink.kafka.row_avro import row_format
+from shardmerge.spark_sink.planning.ranges import RangeTask
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
-from .bulk import TableShape, read_shape, write_batch, write_keyless
+from .bulk import TableShape, lines_for, read_shape, write_batch, write_keyless
+from .encoders import limits_of
 
 ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker, however large the backlog is."""
@@ -92,6 +96,26 @@ class TaskConnection:
             known = (executed, read_shape(self.session, target))
             self._shapes[target] = known
         return known[1]
+
+    def new_fold(
+        self, task: RangeTask, refusals: Mapping[int, Refusal] | None = None, *, loads: bool = True
+    ) -> RowFold:
+        """An empty fold for a task's records.
+
+        Args:
+            task: The task.
+            refusals: Rows known not to be applicable, by offset.
+            loads: Whether many rows become lines, as this server's LOAD DATA reads them.
+        """
+        return RowFold(
+            task.stream,
+            task.bindings,
+            refusals,
+            self.rows,
+            lines_for(self.session) if loads and self.session.can_load else None,
+            limits_of=limits_of,
+            partition=task.partition,
+        )
 
     def shrink_rounds(self, records: int) -> bool:
         """Halve the bound of a transaction, after one with ``records`` records was too large.

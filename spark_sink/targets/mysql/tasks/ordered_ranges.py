@@ -28,7 +28,6 @@ from shardmerge.spark_sink.rows.folding.ordered_fold import LaneFold, LaneRecord
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 
-from .bulk import lines_for
 from .connection import TaskConnection
 from .refused_rows import find_refused_ordered
 from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
@@ -92,21 +91,9 @@ class _Shard:
         return cls(lanes, ShardLanes(records))
 
     def fold(self, connection: TaskConnection) -> list[LaneFold | None]:
-        session = connection.session
-        lines_of = lines_for(session) if session.can_load else None
-
         def new_fold(number: int) -> RowFold:
             lane, records = self.lanes[number], self.records.lanes[number]
-            refusals = {**records.refusals, **lane.refusals}
-            task = lane.task
-            return RowFold(
-                task.stream,
-                task.bindings,
-                refusals,
-                connection.rows,
-                lines_of,
-                partition=task.partition,
-            )
+            return connection.new_fold(lane.task, {**records.refusals, **lane.refusals})
 
         return self.records.fold(new_fold)
 

@@ -14,7 +14,6 @@ from shardmerge.spark_sink.kafka.range_records import records_in
 from shardmerge.spark_sink.planning.ranges import RangeTask
 from shardmerge.spark_sink.rows.decoding.row_envelope import DELETE, UndecodableRow
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
-from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 from shardmerge.spark_sink.targets.mysql.server_errors import TRANSACTION_TOO_LARGE
 
@@ -143,7 +142,7 @@ def _probe(
     """The error of writing a shard's records; None when the target accepts them. Rolled back."""
     folds = []
     for task, records in prefixes:
-        fold = RowFold(task.stream, task.bindings, rows=connection.rows, partition=task.partition)
+        fold = connection.new_fold(task, loads=False)
         fold.add_all([offset for offset, _ in records], [value for _, value in records])
         folds.append(fold)
     if not folds:

@@ -17,9 +17,8 @@ from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, RowHold
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
-from shardmerge.spark_sink.rows.folding.row_fold import RowFold, Stop
+from shardmerge.spark_sink.rows.folding.row_fold import Stop
 
-from .bulk import load_lines
 from .connection import TaskConnection
 from .rounds import Lane, RefusedRound, Round, commit
 
@@ -60,18 +59,7 @@ def _take_back(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[R
 
 def _read(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[Round]:
     lanes = {task.place: Lane.of(task) for task in tasks}
-    lines_of = load_lines if connection.session.can_load else None
-    folds = {
-        place: RowFold(
-            lane.task.stream,
-            lane.task.bindings,
-            None,
-            connection.rows,
-            lines_of,
-            partition=lane.task.partition,
-        )
-        for place, lane in lanes.items()
-    }
+    folds = {place: connection.new_fold(lane.task) for place, lane in lanes.items()}
     ranges = [
         OffsetRange(t.topic, t.partition, t.start_offset, t.end_offset, t.part) for t in tasks
     ]

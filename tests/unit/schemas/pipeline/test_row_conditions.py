@@ -15,7 +15,8 @@ from shardmerge.schemas.pipeline.row_conditions import (
     column_names,
     condition_on,
 )
-from shardmerge.spark_sink.rows.values.columns import encoder
+from shardmerge.spark_sink.rows.values.readers import reader
+from shardmerge.spark_sink.rows.values.times import moment_text
 
 TYPES = {
     "i": ColumnType("bigint", unsigned=True), "d": ColumnType("decimal", 10, 2),
@@ -27,7 +28,8 @@ TYPES = {
 
 
 def text_of(kind: ColumnType, value: Any) -> str | None:
-    return encoder(kind).encode([value])[0]
+    column = reader(kind)
+    return moment_text(column.form, column.read([value])[0])
 
 
 COLUMNS = {

@@ -111,3 +111,11 @@ def test_what_passes_a_refused_debt_runs_without_not_null_and_the_debt_follows()
     (debt,) = open_statements(target, {key(2)}, refused, rows())
     assert (debt.key, debt.statement.sql) == (key(1), WIDER.sql)
     assert debt.statement.kind is CONTRACTING
+
+
+def test_nothing_passes_a_debt_that_the_target_was_too_busy_to_judge() -> None:
+    target = folded(decision(1, A, 10, DEBT), decision(2, A, 20, WIDER)).targets[TARGET]
+    busy = {key(1): Refused("Lock wait timeout exceeded", resting=True, judged=False)}
+    debt, later = open_statements(target, (), busy, rows())
+    assert (debt.state, later.state) == (StatementState.REFUSED, StatementState.WAITING)
+    assert later.statement == WIDER

@@ -63,9 +63,19 @@ def test_a_target_that_is_away_is_tried_again_soon(
     outcomes: StatementOutcomes, now: list[float]
 ) -> None:
     outcomes.take(ended(2, None, TargetError("gone", retryable=True, code="SM-3111")))
-    assert outcomes.refused()[TARGET][key(2)] == Refused("gone", resting=True, code="SM-3111")
+    postponed = Refused("gone", resting=True, judged=False, code="SM-3111")
+    assert outcomes.refused()[TARGET][key(2)] == postponed
     now[0] += FAILURE_PAUSE_S
     assert not outcomes.refused()[TARGET][key(2)].resting
+
+
+def test_a_lock_wait_is_no_refusal_and_takes_none_back(outcomes: StatementOutcomes) -> None:
+    busy = TargetError("Lock wait timeout exceeded", retryable=True, code="SM-3101")
+    outcomes.take(ended(2, None, busy))
+    assert not outcomes.refused()[TARGET][key(2)].judged
+    outcomes.take(ended(2, REFUSED))
+    outcomes.take(ended(2, None, busy))
+    assert outcomes.refused()[TARGET][key(2)] == Refused(busy.message, resting=True, judged=True)
 
 
 def test_a_writer_that_was_replaced_ends(outcomes: StatementOutcomes) -> None:

@@ -26,6 +26,7 @@ from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import UndecodableRow
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from tests.unit.spark_sink.row_events import texts_of
 
 SHARD = ShardId("s-1", "app-1", "t")
 UNSIGNED = {"type": "bytes", "scale": 0, "precision": 64, "logicalType": "decimal"}
@@ -200,7 +201,7 @@ def cells(f: RowFold) -> list[dict[str, str | None]]:
     return [
         dict(zip(block.names, row, strict=True))
         for block in batch.upserts
-        for row in zip(*block.cells, strict=True)
+        for row in zip(*texts_of(block), strict=True)
     ]
 
 
@@ -335,6 +336,13 @@ def test_a_record_in_avro_that_does_not_say_whose_it_is_names_nobody() -> None:
     assert rows.names_of(b"\0" + (9).to_bytes(4, "big") + good[5:]) is None
     unnamed = registry.add({"type": "record", "name": "x", "fields": []})
     assert rows.names_of(b"\0" + unnamed.to_bytes(4, "big")) is None
+    registry.schemas.append("no schema")  # type: ignore[arg-type]
+    broken = b"\0" + (unnamed + 1).to_bytes(4, "big")
+    registry.asked.clear()
+    for _ in range(9):
+        assert rows.names_of(b"\0" + unnamed.to_bytes(4, "big")) is None
+        assert rows.names_of(broken) is None
+    assert len(registry.asked) <= 1, "a schema does not change"
     registry.away = True
     later = registry.add(schema({"id": "long"}))
     assert rows.names_of(registry.record(later, "c", {"id": 1})) is None

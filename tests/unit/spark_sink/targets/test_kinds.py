@@ -7,6 +7,8 @@ from pathlib import Path
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
+from shardmerge.spark_sink.process.spark_session import SparkStart
+from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, runtime_of, spark_conf
 from shardmerge.spark_sink.targets.kinds import open_target
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
@@ -30,6 +32,26 @@ def test_the_kind_decides_and_nothing_is_connected_yet() -> None:
         opened = open_target(settings, pipeline(target))
         assert isinstance(opened, kind)
         opened.close()
+
+
+def test_a_spark_that_others_use_is_stopped_by_none_but_its_owner() -> None:
+    class Shared(SparkStart):
+        def stop(self) -> None:
+            raise AssertionError("others use it")
+
+    lake = pipeline(Target("", 0, "", "", kind="iceberg", version="1.12.0", catalog=CATALOG))
+    settings = SinkSettings(Path())
+    shared = IcebergTarget(settings, lake, Shared(lambda: None, "nothing"))
+    Maintenance(settings, lake, shared).close()
+    shared.close()
+
+    stopped: list[str] = []
+    own = IcebergTarget(settings, lake)
+    own.spark.stop = lambda: stopped.append("own")  # type: ignore[method-assign]
+    Maintenance(settings, lake, own).close()
+    assert stopped == [], "the target is still its owner's"
+    own.close()
+    assert stopped == ["own"]
 
 
 def test_spark_is_told_of_the_catalog_and_reads_no_cached_table() -> None:

@@ -1,4 +1,4 @@
-"""Rows that become lines while they are read: the same rows as those of the cells."""
+"""Rows that become lines while they are read: the same rows as those of the values."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shardmerge.spark_sink.rows.folding import row_batches, row_fold
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, SETTLED_ROWS
 from shardmerge.spark_sink.rows.folding.row_blocks import Block, RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
-from shardmerge.spark_sink.rows.values.cells import Cells
-from shardmerge.spark_sink.rows.values.columns import Form
-from shardmerge.spark_sink.targets.mysql.tasks.bulk import load_lines
+from shardmerge.spark_sink.rows.values.column_values import ColumnValues
+from shardmerge.spark_sink.rows.values.forms import Form
+from shardmerge.spark_sink.targets.mysql.tasks.encoders import load_lines
 from tests.unit.spark_sink.row_events import (
     INT,
     TEXT,
@@ -29,11 +29,11 @@ from tests.unit.spark_sink.row_events import (
 
 
 def readable(
-    forms: Sequence[Form], all_cells: Sequence[Cells], has_nulls: Sequence[bool]
+    forms: Sequence[Form], columns: Sequence[ColumnValues], has_nulls: Sequence[bool]
 ) -> list[str]:
     """Lines that can be split again."""
     del forms, has_nulls
-    return ["|".join(map(str, cells)) for cells in zip(*all_cells, strict=True)]
+    return ["|".join(map(str, values)) for values in zip(*columns, strict=True)]
 
 
 def split(block: Block) -> list[dict[str, str]]:
@@ -54,7 +54,7 @@ def add_all(f: RowFold, values: Sequence[bytes], at_once: int) -> None:
         assert f.add_all(range(first, first + len(some)), some)
 
 
-def test_many_rows_become_the_lines_that_their_cells_would_become() -> None:
+def test_many_rows_become_the_lines_that_their_values_would_become() -> None:
     count = LINES_FROM_ROWS + 2 * SETTLED_ROWS + 100
     values = [
         row("c", {"id": count - n, "v": None if n % 7 == 0 else f"a\t{n}"}, at(n))
@@ -66,16 +66,16 @@ def test_many_rows_become_the_lines_that_their_cells_would_become() -> None:
         add_all(f, values, 1_000)
         assert f.counts() == (count, 0)
         both += only(f.batches()).upserts
-    cells, loaded = both
+    plain, loaded = both
 
-    assert cells.lines == ()
-    assert loaded.lines == load_lines(cells.forms, cells.cells, cells.has_nulls)
-    assert (loaded.names, loaded.forms, loaded.rows) == (cells.names, cells.forms, count)
+    assert plain.lines == ()
+    assert loaded.lines == load_lines(plain.forms, plain.values, plain.has_nulls)
+    assert (loaded.names, loaded.forms, loaded.rows) == (plain.names, plain.forms, count)
     # What a delete by key needs.
-    assert loaded.cells == (cells.cells[0], [])
+    assert [[*values] for values in loaded.values] == [[*plain.values[0]], []]
 
 
-def test_few_rows_stay_cells() -> None:
+def test_few_rows_stay_values() -> None:
     f = fold(segment(id=INT, v=TEXT), lines_of=load_lines)
     for number in range(LINES_FROM_ROWS - 1):
         assert f.add(number, row("c", {"id": number, "v": "x"}, at(number)))
@@ -83,19 +83,19 @@ def test_few_rows_stay_cells() -> None:
     [block] = only(f.batches()).upserts
 
     assert block.lines == ()
-    assert len(block.cells[1]) == LINES_FROM_ROWS - 1
+    assert len(block.values[1]) == LINES_FROM_ROWS - 1
 
 
 @pytest.mark.usefixtures("early")
-def test_the_key_of_lines_has_cells_with_the_origin_columns() -> None:
+def test_the_key_of_lines_has_values_with_the_origin_columns() -> None:
     f = fold(from_where("id _from"), lines_of=readable, bindings={})
     add_all(f, [row("c", {"id": n, "v": "x"}, at(n)) for n in (3, 1, 2)], 3)
 
     [block] = only(f.batches()).upserts
 
-    cells = dict(zip(block.names, block.cells, strict=True))
-    assert {name: some for name, some in cells.items() if some} == {
-        "id": ["1", "2", "3"],
+    values = dict(zip(block.names, block.values, strict=True))
+    assert {name: [*some] for name, some in values.items() if some} == {
+        "id": [1, 2, 3],
         "@shard": ["s1/app.t"] * 3,
     }
     assert [line["id"] for line in split(block)] == ["1", "2", "3"]
@@ -104,7 +104,7 @@ def test_the_key_of_lines_has_cells_with_the_origin_columns() -> None:
 @pytest.mark.usefixtures("early")
 @pytest.mark.parametrize("key", ["id", "id v"])
 @given(data=st.data())
-def test_lines_and_cells_are_the_same_rows(key: str, data: st.DataObject) -> None:
+def test_lines_and_values_are_the_same_rows(key: str, data: st.DataObject) -> None:
     segments = (
         segment(key=key, id=INT, v=TEXT),
         segment(at(50), key=key, id=INT, v=TEXT, w=TEXT),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.rows.values.cells import UnfitValue
 from shardmerge.spark_sink.rows.values.charset_repairs import MISREAD
-from shardmerge.spark_sink.rows.values.columns import Form, encoder
+from shardmerge.spark_sink.rows.values.column_values import UnfitValue
+from shardmerge.spark_sink.rows.values.forms import Form
+from shardmerge.spark_sink.rows.values.readers import reader
 
 
 def text(charset: str) -> ColumnType:
@@ -21,24 +22,24 @@ def test_each_misread_character_stands_for_one() -> None:
 
 
 def test_a_backslash_in_sjis_is_one() -> None:
-    assert encoder(text("sjis")).encode(["C:\uff3cx", None, "plain"]) == ["C:\\x", None, "plain"]
+    assert reader(text("sjis")).read(["C:\uff3cx", None, "plain"]) == ["C:\\x", None, "plain"]
 
 
 @pytest.mark.parametrize("charset", ["latin1", "sjis", "cp1250"])
 def test_a_character_that_could_not_be_read_is_refused(charset: str) -> None:
     with pytest.raises(UnfitValue, match="found no character") as caught:
-        encoder(text(charset)).encode(["ok", "a\ufffd"])
+        reader(text(charset)).read(["ok", "a\ufffd"])
     assert "utf8mb4" in caught.value.hint
 
 
 @pytest.mark.parametrize("charset", ["utf8mb4", "utf8mb3", "utf16", ""])
 def test_unicode_has_that_character_itself(charset: str) -> None:
-    assert encoder(text(charset)).encode(["a\ufffd"]) == ["a\ufffd"]
+    assert reader(text(charset)).read(["a\ufffd"]) == ["a\ufffd"]
 
 
 def test_a_charset_that_is_read_as_another_is_refused() -> None:
     with pytest.raises(UnfitValue, match="character set hp8"):
-        encoder(text("hp8"))
+        reader(text("hp8"))
 
 
 ELEMENTS = ("a", "f,g", "h\\i", 'j"k', "line\nbreak")
@@ -56,14 +57,14 @@ ELEMENTS = ("a", "f,g", "h\\i", 'j"k', "line\nbreak")
     ],
 )
 def test_an_element_is_found_however_it_is_spelled(spelled: str, element: str) -> None:
-    enum = encoder(ColumnType("enum", elements=ELEMENTS, charset="utf8mb4"))
-    assert enum.encode([spelled, None]) == [element, None]
+    enum = reader(ColumnType("enum", elements=ELEMENTS, charset="utf8mb4"))
+    assert enum.read([spelled, None]) == [element, None]
 
 
 def test_members_of_a_set_are_found_however_they_are_spelled() -> None:
-    members = encoder(ColumnType("set", elements=("x", "q\\r"), charset="utf8mb4"))
-    assert members.encode(["x,q\\\\r", "", None]) == ["x,q\\r", "", None]
+    members = reader(ColumnType("set", elements=("x", "q\\r"), charset="utf8mb4"))
+    assert members.read(["x,q\\\\r", "", None]) == ["x,q\\r", "", None]
 
 
 def test_json_has_a_form_of_its_own() -> None:
-    assert encoder(ColumnType("json")).form is Form.JSON
+    assert reader(ColumnType("json")).form is Form.JSON

@@ -9,13 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.rows.values.cells import UnfitValue
-from shardmerge.spark_sink.rows.values.columns import encoder
-from shardmerge.spark_sink.rows.values.times import ZERO_DAY, date_text, time_text
+from shardmerge.spark_sink.rows.values.column_values import UnfitValue
+from shardmerge.spark_sink.rows.values.times import ZERO_DAY, date_text, day_of, moment_of, time_of
+from tests.unit.spark_sink.row_events import mysql_texts
 
 
 def one(column_type: ColumnType, value: object) -> str | None:
-    return encoder(column_type).encode([value])[0]
+    return mysql_texts(column_type, [value])[0]
+
+
+@given(st.dates())
+def test_a_date_is_read_back_from_its_text(day: dt.date) -> None:
+    assert day_of(day.isoformat()) == (day - dt.date(1970, 1, 1)).days
+
+
+@pytest.mark.parametrize("text", ["0000-00-00", "2026-00-10", "2026-10-00", "9999-00-00"])
+def test_a_date_whose_month_or_day_is_0_has_a_number_too(text: str) -> None:
+    assert date_text(day_of(text)) == text
+    assert day_of(text) <= ZERO_DAY
+    assert moment_of(f"{text} 23:59:59.999999") // 86_400_000_000 == day_of(text)
 
 
 @given(st.dates())
@@ -38,7 +50,10 @@ def test_a_day_outside_mysqls_years_is_refused(days: int) -> None:
 def test_microseconds_become_the_datetime_that_python_gives(moment: dt.datetime) -> None:
     micros = (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
 
-    assert one(ColumnType("datetime", fsp=6), micros) == moment.isoformat(" ")
+    text = one(ColumnType("datetime", fsp=6), micros)
+    assert text is not None
+    assert text == moment.isoformat(" ")
+    assert moment_of(text) == micros
     text = one(ColumnType("datetime", fsp=3), micros // 1000)
     assert text is not None
     assert text[:19] == moment.isoformat(" ")[:19]
@@ -58,7 +73,8 @@ def test_a_datetime_before_1970_keeps_its_fraction() -> None:
     ],
 )
 def test_times_may_be_negative_and_longer_than_a_day(micros: int, fsp: int, text: str) -> None:
-    assert time_text(micros, fsp) == text
+    assert one(ColumnType("time", fsp=fsp), micros) == text
+    assert time_of(text) == micros
 
 
 @pytest.mark.parametrize(
@@ -81,7 +97,7 @@ def test_a_timestamp_of_another_zone_is_refused() -> None:
 
 def test_timestamps_of_both_spellings_of_utc_and_null_may_be_mixed() -> None:
     values = ["2021-03-28T01:30:00Z", None, "2021-03-28T01:30:00.5+00:00", "1970-01-01T00:00:00Z"]
-    assert encoder(ColumnType("timestamp")).encode(values) == [
+    assert mysql_texts(ColumnType("timestamp"), values) == [
         "2021-03-28 01:30:00", None, "2021-03-28 01:30:00.5", "0000-00-00 00:00:00",
     ]  # fmt: skip
 

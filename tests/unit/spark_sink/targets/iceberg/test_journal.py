@@ -242,6 +242,37 @@ def test_a_column_that_is_there_is_taken_when_it_fits(world: _World) -> None:
     assert world.catalog.tables[TARGET].layout != before
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE `m`.`t` ADD COLUMN `n` int",
+        "ALTER TABLE `m`.`t` RENAME COLUMN `_s` TO `n`",
+        "ALTER TABLE `m`.`t` ALTER COLUMN `_s` DROP NOT NULL",
+    ],
+)
+def test_a_table_that_is_not_as_expected_after_the_commit_stays_refused_until_it_is(
+    world: _World, sql: str
+) -> None:
+    def spoiled(real: Layout) -> Layout:
+        fields = tuple(replace(f, required=f.name == "n" or not f.required) for f in real.fields)
+        return replace(real, fields=fields)
+
+    load = world.catalog.load
+
+    def spoiling(name: TargetTable) -> _Reading:
+        found = load(name)
+        found.layout = spoiled(found.layout)
+        return found
+
+    world.catalog.load = spoiling  # type: ignore[method-assign]
+    entry = world.execute(2, sql)
+    assert entry.state == "refused" and "not as expected" in entry.error
+    assert world.journal().load()[TARGET, 2, 0] == entry
+    world.catalog.load = load  # type: ignore[method-assign]
+    assert world.execute(2, sql) == DONE
+    assert world.journal().load()[TARGET, 2, 0] == DONE
+
+
 def test_what_row_topics_were_is_kept_beside_what_others_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

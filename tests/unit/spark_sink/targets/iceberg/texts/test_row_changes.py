@@ -48,8 +48,9 @@ def text_of(literal: str) -> str:
     """A string literal as Spark reads it."""
     assert literal[0] == literal[-1] == "'"
     assert not re.search(r"(?<!\\)(?:\\\\)*'.", literal[1:-1])
-    escaped = {"n": "\n", "r": "\r", "0": "\0"}
-    found = re.sub(r"\\(.)", lambda m: escaped.get(m[1], m[1]), literal[1:-1], flags=re.DOTALL)
+    escaped = {"n": "\n", "r": "\r", "u0000": "\0"}
+    escape = re.compile(r"\\(u0000|.)", re.DOTALL)
+    found = escape.sub(lambda m: escaped.get(m[1], m[1]), literal[1:-1])
     assert isinstance(found, str)
     return found
 

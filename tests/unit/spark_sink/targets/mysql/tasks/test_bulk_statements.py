@@ -8,8 +8,8 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
-from shardmerge.spark_sink.rows.values.cells import Cells
-from shardmerge.spark_sink.rows.values.columns import Form
+from shardmerge.spark_sink.rows.values.column_values import ColumnValues
+from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.bulk import TableShape, write_batch, write_keyless
 
@@ -49,9 +49,9 @@ class Recording(MySqlSession):
         return 1
 
 
-def write(session: Recording, form: Form, *values: str) -> None:
-    cells: tuple[Cells, ...] = ([str(n) for n in range(len(values))], [*values])
-    block = Block(("id", "v"), (Form.NUMBER, form), cells, (False, False), len(values))
+def write(session: Recording, form: Form, *values: object) -> None:
+    cells: tuple[ColumnValues, ...] = ([*range(len(values))], [*values])
+    block = Block(("id", "v"), (Form.INTEGER, form), cells, (False, False), len(values))
     write_batch(session, TABLE, SHAPE, Batch(("id",), None, (block,)))
 
 
@@ -65,26 +65,27 @@ def remove(session: Recording, value: str | None) -> str:
 @pytest.mark.parametrize(
     ("form", "value"),
     [
-        (Form.HEX, "ab" * PACKET),
+        (Form.BYTES, b"\xab" * PACKET),
         (Form.TEXT, "x" * PACKET),
         (Form.TEXT, "\U0001f600" * (PACKET // 4)),
     ],
 )
-def test_a_row_too_large_for_a_statement_is_loaded(form: Form, value: str) -> None:
+def test_a_row_too_large_for_a_statement_is_loaded(form: Form, value: str | bytes) -> None:
     session = Recording()
 
     write(session, form, value)
 
-    assert session.sent == [] and session.loaded == [f"0\t{value}\n".encode()]
+    text = value.hex() if isinstance(value, bytes) else value
+    assert session.sent == [] and session.loaded == [f"0\t{text}\n".encode()]
 
 
 @pytest.mark.parametrize("can_load", [True, False])
 @pytest.mark.parametrize(
     ("form", "value"),
-    [(Form.HEX, "ab" * 500), (Form.TEXT, "\U0001f600" * 500), (Form.TEXT, "\\" * 1_000)],
+    [(Form.BYTES, b"\xab" * 500), (Form.TEXT, "\U0001f600" * 500), (Form.TEXT, "\\" * 1_000)],
 )
 def test_rows_that_fit_share_statements_that_the_server_takes(
-    form: Form, value: str, can_load: bool
+    form: Form, value: str | bytes, can_load: bool
 ) -> None:
     session = Recording(can_load=can_load)
 
@@ -98,7 +99,7 @@ def test_rows_that_fit_share_statements_that_the_server_takes(
 def test_a_large_row_has_a_statement_of_its_own_where_nothing_can_be_loaded() -> None:
     session = Recording(can_load=False)
 
-    write(session, Form.HEX, "aa", "bb" * PACKET, "cc")
+    write(session, Form.BYTES, b"\xaa", b"\xbb" * PACKET, b"\xcc")
 
     assert session.loaded == []
     assert [len(sql) > PACKET for sql in session.sent] == [False, True, False]
@@ -106,7 +107,7 @@ def test_a_large_row_has_a_statement_of_its_own_where_nothing_can_be_loaded() ->
 
 def test_keys_to_delete_share_statements_that_the_server_takes() -> None:
     session = Recording()
-    keys: Cells = [f"{n}" + "\U0001f600" * 300 for n in range(200)]
+    keys: ColumnValues = [f"{n}" + "\U0001f600" * 300 for n in range(200)]
     deletes = Block(("id",), (Form.TEXT,), (keys,), (False,), len(keys))
 
     write_batch(session, TABLE, SHAPE, Batch(("id",), deletes, ()))

@@ -17,6 +17,8 @@ from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
 from shardmerge.spark_sink.planning.ordered_partitions import PartitionClosure
 from shardmerge.spark_sink.planning.ranges import RangeTask, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
+from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 from shardmerge.spark_sink.targets.mysql.tasks.ordered_ranges import apply_ordered
 from tests.unit.spark_sink.row_events import SHARD, at, row, segment
 
@@ -69,6 +71,9 @@ class Connection:
     @property
     def reader(self) -> Any:
         return SimpleNamespace(open=lambda ranges: Cursor(self.logs, ranges))
+
+    def new_fold(self, task: RangeTask, refusals: Any) -> RowFold:
+        return TaskConnection.new_fold(cast(Any, self), task, refusals)
 
     @property
     def session(self) -> Any:

@@ -1,4 +1,4 @@
-"""Cells, the text form of a column's values, and what all conversions into them share. Pure."""
+"""The values of one column, and what all conversions of them share. Pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any, TypeAlias
 
 from shardmerge.schemas.model.errors import SourceError
 
+ColumnValues: TypeAlias = Sequence[Any]
+"""Neutral values of one column (``forms``), in row order; None is NULL."""
 Cells: TypeAlias = list[str | None]
-"""Converted values of one column, in row order; None is NULL."""
+"""The same values as texts for one kind of target."""
 
 
 class UnfitValue(SourceError):
-    """A value is not what Debezium emits for a column of its type."""
+    """A value is not what Debezium emits for a column of its type, or the target has no such."""
 
 
 def joined_alike(values: Sequence[str], shape: re.Pattern[str], complaint: str) -> str:
@@ -41,8 +43,10 @@ def joined_alike(values: Sequence[str], shape: re.Pattern[str], complaint: str) 
 _DIGITS_TO_0 = str.maketrans("123456789", "000000000")
 
 
-def around_nulls(convert: Callable[[Sequence[Any], bool], Cells], values: Sequence[Any]) -> Cells:
-    """The cells of values, some of which are None; ``convert`` gets only the others."""
+def around_nulls(
+    convert: Callable[[ColumnValues], Sequence[Any]], values: ColumnValues
+) -> list[Any]:
+    """Values, some of which are None, converted; ``convert`` gets only the others."""
     present = [v for v in values if v is not None]
-    cells = iter(convert(present, False) if present else ())
-    return [None if v is None else next(cells) for v in values]
+    found = iter(convert(present) if present else ())
+    return [None if v is None else next(found) for v in values]
