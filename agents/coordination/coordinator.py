@@ -20,6 +20,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.earlier_codes import EARLIER
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
@@ -128,7 +129,7 @@ def _with_next_version(state: TargetState, change: ChangeId) -> TargetState | No
 def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     waits = state.policies.mode is Mode.PESSIMISTIC
     if change.error:
-        why = Refusal(change.error, change.hint, code=change.code)
+        why = Refusal(change.error, change.hint, code=change.code or EARLIER)
         queue = lock_queue.queue_of_unknown(state, change)
         return hold(state, change, None, known_names(state), why, queue=queue)
     if change.after is None:

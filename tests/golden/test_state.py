@@ -68,3 +68,6 @@ def test_a_state_of_format_9_is_decided_on_and_written_in_the_format_of_now() ->
     again = TargetStates().get(now, TARGET)
     assert again == step.state
     assert (again.policies, again.set_policies) == (POLICIES, {})
+    hold = again.shards[ShardId("s1", "app", "t")].hold
+    assert hold is not None
+    assert hold.code == "SM-9003", "the shard's row is of format 9 still"

@@ -73,6 +73,10 @@ def is_code(value: ast.expr | None) -> bool:
             return text in codes()
         case ast.IfExp(body=body, orelse=orelse):
             return is_code(body) and is_code(orelse)
+        case ast.BoolOp(values=values):
+            return all(map(is_code, values))
+        case ast.Name(id="EARLIER"):
+            return True
         case ast.Attribute(attr="code") | ast.Name(id="code"):
             return True
         case ast.Subscript(value=ast.Name(id="_CODES")):

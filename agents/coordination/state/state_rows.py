@@ -43,8 +43,6 @@ from .target_state import TargetState, assembled
 
 FORMAT = 11
 """Version of the rows; a change of it needs a reader of the older ones."""
-CODED_FORMAT = 11
-"""The first format in which holds have codes."""
 _READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 """Each format lacks what later ones added; its default is in ``_StoredHeader``. Format 3 added
 changes that wait for a DDL lock, and what operators said; 4 origin columns; 5 renames by copying; 6
@@ -169,7 +167,7 @@ def stored_state(
                 post,
                 queue,
                 held.effects,
-                held.code if header.format >= CODED_FORMAT else EARLIER,
+                held.code or EARLIER,
             )
         shards.append(
             ShardState(
