@@ -40,10 +40,7 @@ from .identities import assign, known_names
 from .settling import settle
 from .target_moves import Refusal, Settled, comments_between, join_target, unmoved
 
-NOT_HELD = (
-    "`shardmerge status --pipeline FILE` and the status page list the live shards, and why a shard "
-    "is held"
-)
+NOT_HELD = "the agents' status page lists the live shards, and why a shard is held"
 _OTHERWISE = "change the shard until it fits, or take it out with leave: its rows are passed over"
 
 
