@@ -70,7 +70,7 @@ def test_an_error_is_logged_as_its_parts(capsys: pytest.CaptureFixture[str]) -> 
     set_up("sink", form="json")
     error = TargetError("the target refused", hint="look")
     log.warning("step_failed", error=error)
-    error.code = "SM-1203"  # type: ignore[attr-defined]
+    error.code = "SM-1203"
     log.warning("step_failed", error=error)
     log.warning("step_failed", error=OSError(5, "no disk"))
     first, second, third = lines(capsys)
