@@ -44,7 +44,7 @@ def test_a_held_shard_is_left_by_a_command_and_a_replay_includes_it(line: Line) 
     line.kill()
     late = give(line, "pause", "--shard", held, wait="1")
     assert late.exit_code == 1
-    assert "not answered after 1 s" in late.stderr
+    assert "not answered within 1 s" in late.stderr
     line.start()
     line.wait_decided(line.events() + 5)
     # The tracker knows what was told: the next statement is read on top of it.
