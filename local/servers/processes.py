@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import requests
 
@@ -51,6 +52,7 @@ class ProcessSpec:
         health: See ``HealthCheck``; None: healthy as soon as it runs.
         start_timeout_s: Bound of the wait for health.
         stop_timeout_s: Bound of the wait after TERM, then KILL follows.
+        piped: Whether its output goes to ``Supervisor.output`` instead of a log file.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ProcessSpec:
     health: HealthCheck | None = None
     start_timeout_s: float = 60.0
     stop_timeout_s: float = 15.0
+    piped: bool = False
 
 
 class Supervisor:
@@ -92,12 +95,16 @@ class Supervisor:
         for sub in ("logs", "run"):
             (self.directory / sub).mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, **spec.env, _MARKER: str(self.directory)}
-        with self.log_path(spec.name).open("ab") as log:
+        log: contextlib.AbstractContextManager[IO[bytes] | int]
+        log = contextlib.nullcontext(subprocess.PIPE)
+        if not spec.piped:
+            log = self.log_path(spec.name).open("ab")
+        with log as output:
             try:
                 child = subprocess.Popen(
                     spec.argv,
                     stdin=subprocess.DEVNULL,
-                    stdout=log,
+                    stdout=output,
                     stderr=subprocess.STDOUT,
                     env=environment,
                     cwd=spec.cwd,
@@ -113,6 +120,19 @@ class Supervisor:
         path.with_suffix(".new").write_text(json.dumps(record))
         path.with_suffix(".new").replace(path)
         return child.pid
+
+    def output(self, name: str) -> IO[bytes] | None:
+        """What a piped process that this supervisor started writes; None for any other."""
+        child = self._children.get(name)
+        return child.stdout if child is not None else None
+
+    def exit_code(self, name: str) -> int | None:
+        """The exit code of a process that this supervisor started; negative for a signal.
+
+        None while it runs, and for any other process.
+        """
+        child = self._children.get(name)
+        return child.poll() if child is not None else None
 
     def wait_healthy(self, spec: ProcessSpec) -> None:
         """Wait until the health check passes.
