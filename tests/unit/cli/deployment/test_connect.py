@@ -34,7 +34,7 @@ class Cluster:
 
     def status(self, name: str) -> ConnectorStatus | None:
         if self.away:
-            raise StackError("Kafka Connect is away")
+            raise StackError("Kafka Connect is away", code="SM-4304")
         if name not in self.states:
             return None
         trace = "java.lang.X: no binlog" if self.states[name] == "FAILED" else ""
@@ -89,7 +89,7 @@ def test_a_source_that_there_is_not_ends_with_2(tmp_path: Path, cluster: Cluster
 def test_a_cluster_that_does_not_answer_ends_with_3(tmp_path: Path, cluster: Cluster) -> None:
     cluster.away = True
     found = connect(tmp_path, "status")
-    assert (found.exit_code, found.stderr) == (3, "error: Kafka Connect is away\n")
+    assert (found.exit_code, found.stderr) == (3, "error: SM-4304: Kafka Connect is away\n")
 
 
 def test_restart_is_about_all_or_the_named_ones(tmp_path: Path, cluster: Cluster) -> None:

@@ -136,13 +136,13 @@ def test_kafka_that_does_not_answer_ends_with_3(
     calling = call(recorded())
 
     def away(*_: Any, **__: Any) -> None:
-        raise StackError("Kafka is away", hint="start it")
+        raise StackError("Kafka is away", hint="start it", code="SM-4101")
 
     monkeypatch.setattr(commands, "read_picture", away)
     monkeypatch.setattr(status_module, "read_picture", away)
     for words in (["status"], ["decisions"], ["conflicts"], ["explain", str(ONE)]):
         found = calling(*words)
-        assert (found.exit_code, found.stderr) == (3, "error: Kafka is away\n  start it\n")
+        assert (found.exit_code, found.stderr) == (3, "error: SM-4101: Kafka is away\n  start it\n")
 
 
 def test_a_file_that_is_missing_ends_with_2(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def test_a_conflict_names_the_other_side_and_only_commands_that_would_be_obeyed(
     assert (found.state, found.parked) == ("held", 7)
     (cause,) = found.causes
     assert (cause.kind, cause.others, cause.version) == ("hold", (str(ONE),), 3)
+    assert cause.code == "SM-1201"
     assert cause.since.startswith("2023-11-14T22:13:20.")
     assert cause.position == "binlog.000001:150"
     assert kinds(cause) == ["", "skip", "leave", "replace"]

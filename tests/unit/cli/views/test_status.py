@@ -66,8 +66,8 @@ def test_a_held_shard_is_a_fault_with_the_time_of_its_decision() -> None:
     assert (held.shard, held.state, held.version) == (str(TWO), "held", 3)
     assert held.since.startswith("2023-11-14T22:13:20.")
     assert found.faults == (
-        "merged.tbl: s2/shop.tbl2 is held: column a, type: date and int: their values are of "
-        "different kinds",
+        "merged.tbl: s2/shop.tbl2 is held: SM-1201: column a, type: date and int: their values "
+        "are of different kinds",
     )
 
 
