@@ -235,4 +235,5 @@ def _pattern(name: str) -> str:
 
 def _stem(pattern: str) -> str:
     plain = re.sub(r"\\(.)", r"\1", pattern.removesuffix(r"\d+"))
-    return plain.rstrip("_-") or "t"
+    # A target is database.table: a point inside of a name would be read as the one between them.
+    return re.sub(r"[^\w$-]", "_", plain).rstrip("_-") or "t"

@@ -31,6 +31,10 @@ from shardmerge.cli.views.shapes import (
 )
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import Ports
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.routing import route
+from shardmerge.schemas.pipeline.settings import Source, Target
 from shardmerge.schemas.records.plain import from_plain
 
 TARGET = "plaincli_merged.t"
@@ -145,6 +149,29 @@ def test_a_held_shard_is_shown_explained_and_released_by_a_command_that_was_told
     assert "`a` int" in before.create_table
     connectors = told(ConnectorState, result := call(line, "connect", "status", "--json"))
     assert (result.exit_code, [c.source for c in connectors]) == (0, ["s1", "s2"])
+
+
+@pytest.mark.timeout(300)
+def test_a_first_file_tells_what_the_servers_are(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers: list[Source | Target] = [*line.pipeline.sources, line.pipeline.target]
+    one, two, target = (f"{server.user}@{server.host}:{server.port}" for server in servers)
+    for name, server in zip(("S1", "S2", "TARGET"), servers, strict=True):
+        monkeypatch.setenv(f"{name}_PASSWORD", server.password)
+    file = tmp_path / "first.toml"
+    words = ["init", "--output", str(file), "--name", "first", "--target", target]
+
+    made = CliRunner().invoke(main, [*words, "--source", f"s1={one}", "--source", f"s2={two}"])
+
+    assert (made.exit_code, made.stderr) == (0, ""), made.output
+    first = parse_pipeline(file.read_text(encoding="utf-8"), os.environ)
+    assert [(s.flavour, s.version) for s in first.sources] == [("mysql", "8.0")] * 2
+    assert (first.target.kind, first.target.version) == ("mysql", "8.0.15")
+    routed = route(first.routes, ShardId("s1", "plaincli_app", "t_1"))
+    assert len(routed) == 1, "both sources have the table, so it is guessed to be a shard"
+    checked = CliRunner().invoke(main, ["check", "--offline", "--pipeline", str(file)])
+    assert checked.exit_code == 0, checked.output
 
 
 def conflict_version(decisions: list[DecisionLine]) -> int:

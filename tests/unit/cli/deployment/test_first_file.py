@@ -95,6 +95,7 @@ def test_no_password_stands_in_the_file() -> None:
             [("app", r"t\d+", "merged_app.t", 2), ("log", r"t\d+", "merged_log.t", 1)],
         ),
         ({"s1": [("a.b", "x-y")]}, [(r"a\.b", r"x\-y", "merged.x-y", 1)]),
+        ({"s1": [("app", "x.y1")]}, [("app", r"x\.y\d+", "merged.x_y", 1)]),
         ({"s1": [("app", "2024")]}, [("app", r"\d+", "merged.t", 1)]),
         ({}, []),
     ],
