@@ -39,6 +39,8 @@ HealthCheck = Callable[[], str | None]
 """Returns None when healthy, else what is missing. Called about five times a second."""
 _MARKER = "SHARDMERGE_STACK_DIRECTORY"
 _POLL_S = 0.1
+_ORPHANS_S = 10.0
+"""Bound of the wait until what outlived its leader is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +225,14 @@ class Supervisor:
             # Another process has the pid now. The kernel does not reuse a number that still names
             # a session, so our session has no member left.
             return
-        for pid in _session_members(record["pid"], self.directory):
-            _signal(pid, signal.SIGKILL)
+        deadline = time.monotonic() + _ORPHANS_S
+        # A process that was sent KILL is there until the kernel has taken it away.
+        while left := _session_members(record["pid"], self.directory):
+            for pid in left:
+                _signal(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_POLL_S / 2)
 
     def _record(self, name: str) -> Mapping[str, int] | None:
         try:
