@@ -11,12 +11,13 @@ from typing import BinaryIO
 from shardmerge.agents.replay.bundle import Manifest, write_bundle
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.kafka.record_formats import json_of_connectors, record_format
-from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.record_format import RecordFormat
+
+from .clients import topic_reader
 
 
 def everything(pipeline: Pipeline) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ def write_from_kafka(
     Raises:
         StackError: Kafka does not answer, or a required topic does not exist.
     """
-    with TopicReader(pipeline.kafka.bootstrap_servers) as reader:
+    with topic_reader(pipeline) as reader:
         extents = [extent for name in names for extent in reader.extents([name])]
         found = {extent.topic for extent in extents}
         sources = {topics.schema_changes(pipeline, s.name).name for s in pipeline.sources}

@@ -22,7 +22,9 @@ import click
 
 from docs.log_events import Event, logged_events, meanings
 from shardmerge.agents.runtime import settings as agents
+from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.main import main
+from shardmerge.cli.views import call_shapes, shapes
 from shardmerge.connectors.debezium.value_limits import LIMITS
 from shardmerge.connectors.event_log import LOG_FORMAT
 from shardmerge.schemas.codes.registry import families
@@ -301,6 +303,39 @@ def record_sections() -> str:
     return "\n\n".join(sections)
 
 
+def json_sections() -> str:
+    """The shapes of the command line's JSON."""
+    found: list[type] = []
+    for module in (shapes, call_shapes):
+        classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
+        own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]
+        found += sorted(own, key=lambda each: inspect.getsourcelines(each)[1])
+    known = {each.__name__ for each in found}
+    sections = []
+    for each in found:
+        meanings = attributes(each)
+        rows = []
+        for field in fields(each):
+            kind = str(field.type).replace(" | None", " or null")
+            if listed := re.fullmatch(r"tuple\[(\w+), \.\.\.\]", kind):
+                kind = f"list of {listed[1]}"
+            words = (f"[{w}](#{w.lower()})" if w in known else w for w in kind.split(" "))
+            rows.append((f"`{field.name}`", " ".join(words), meanings[field.name]))
+        told = table("field | type | meaning", rows)
+        sections.append(f"## {each.__name__}\n\n{first_paragraph(each)}\n\n{told}")
+    return "\n\n".join(sections)
+
+
+def exit_codes() -> str:
+    """The exit codes and what they mean."""
+    text = inspect.getsource(ExitCode)
+    rows = []
+    for code in ExitCode:
+        _, _, after = text.partition(f'{code.name} = {code.value}\n    """')
+        rows.append((str(code.value), markdown(after.partition('"""')[0])))
+    return table("code | meaning", rows)
+
+
 def error_table() -> str:
     """The error classes, each below the one that it is a kind of."""
     classes = [
@@ -364,6 +399,8 @@ def generated() -> dict[str, str]:
         "sink": key_table(record_keys(type(pipeline.sink))),
         "environment": environment(),
         "cli": "\n\n".join(command_help(main, "shardmerge")),
+        "exit-codes": exit_codes(),
+        "json": json_sections(),
         "topics": topic_table(),
         "topic-sizes": topic_sizes(),
         "records": record_sections(),

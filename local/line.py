@@ -207,6 +207,11 @@ class Line:
         with contextlib.suppress(StackError):  # already down and about to come back
             self._stack.kill(part)
 
+    def hand_over(self) -> None:
+        """Stop what keeps the line up, agents and sink; the servers stay, for others to use."""
+        for part in (NAME, SINK, AGENTS):
+            self._stack.stop(part)
+
     def kill_server(self, part: str) -> None:
         """End a server of the stack (Kafka, a source, the target) with SIGKILL, and start it again.
 
