@@ -12,6 +12,7 @@ mysql80     MySQL 8.0.15                   the local stack's own artifacts
 mysql57     MySQL 5.7.22                   ivy-mysql57.xml, checksums-mysql57.txt
 mysql97     the newest MySQL of Debian sid Debian's archive, see ``debs``
 mariadb1011 MariaDB 10.11                  Debian bookworm's archive, see ``debs``
+mariadb118  MariaDB 11.8                   Debian trixie's archive, see ``debs``
 =========== ============================== =============================================
 
 Programs are kept in the cache folder until that is removed; data lives in the given directory.
@@ -47,7 +48,7 @@ from .mysql import PASSWORD, USER, mysql_spec, prepare_data, server_health
 from .processes import ProcessSpec, Supervisor
 
 Say = Callable[[str], None]
-NAMES = ("mysql80", "mysql97", "mariadb1011", "mysql57")
+NAMES = ("mysql80", "mysql97", "mariadb1011", "mariadb118", "mysql57")
 _HERE = Path(__file__).parent.parent / "install"
 _STAMP = "complete"
 _NAME = "server"
@@ -56,8 +57,13 @@ _DEBS: Mapping[str, Wanted] = {
         ("mysql-server-core", "mysql-server-core-9.7", "mysql-server-core-8.4"), "sid"
     ),
     "mariadb1011": Wanted(("mariadb-server-core",), "bookworm"),
+    "mariadb118": Wanted(("mariadb-server-core",), "trixie"),
 }
-_SERVER_PATHS = {"mysql97": "usr/sbin/mysqld", "mariadb1011": "usr/sbin/mariadbd"}
+_SERVER_PATHS = {
+    "mysql97": "usr/sbin/mysqld",
+    "mariadb1011": "usr/sbin/mariadbd",
+    "mariadb118": "usr/sbin/mariadbd",
+}
 _OPTIONS = (
     "--bind-address=127.0.0.1",
     "--skip-name-resolve",

@@ -14,9 +14,11 @@ from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import (
     CHOICES,
     DEFAULT_POLICIES,
+    ExistingRows,
     Keyless,
     Mode,
     RoutePolicies,
+    RowOperation,
     RowsPolicy,
 )
 
@@ -27,10 +29,11 @@ E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
-    "source", *_REQUIRED, "skip", "where", "leave_out", "on_truncate", "row_topic",
+    "source", *_REQUIRED, "skip", "where", "leave_out", "on_truncate", "ignore", "row_topic",
     *(field.name for field in fields(RoutePolicies)),
 )  # fmt: skip
 _IN_KEYS = "in_keys"
+_ROW_LIFE = (RowOperation.INSERT, RowOperation.UPDATE, RowOperation.DELETE)
 _MAX_TOPIC = 249
 """Kafka's limit for the characters of a topic's name."""
 
@@ -56,6 +59,8 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             f"{where}: target must be 'database.table', not {target!r}", code="SM-5004"
         )
     database, table = target.split(".")
+    ignored = _ignored(entry, where)
+    default = RowsPolicy.KEEP if RowOperation.TRUNCATE in ignored else RowsPolicy.DELETE
     return RoutingRule(
         source=_text(entry, "source", ".*", where),
         database=_text(entry, "database", "", where),
@@ -66,11 +71,51 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
         where=_condition(entry, where),
         leave_out=_text(entry, "leave_out", "", where),
         on_truncate=one_of(
-            RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where
+            RowsPolicy, "on_truncate", entry.get("on_truncate", default), where
         ),
+        ignore=ignored,
         policies=_policies(entry, where, mode),
         row_topic=_row_topic(entry, target, where),
     )
+
+
+def _ignored(entry: Mapping[str, Any], where: str) -> tuple[RowOperation, ...]:
+    """The operations that a route ignores, each once, in the order of ``RowOperation``."""
+    words = entry.get("ignore", [])
+    if not isinstance(words, list):
+        raise ConfigError(
+            f"{where}: ignore must be a list, not {words!r}",
+            hint=f"a list of {', '.join(RowOperation)}",
+        )
+    found = {one_of(RowOperation, "ignore", word, where) for word in words}
+    if RowOperation.TRUNCATE in found and entry.get("on_truncate") == RowsPolicy.DELETE:
+        raise ConfigError(
+            f"{where}: on_truncate = 'delete' and ignore = ['truncate'] contradict each other",
+            hint="leave one of them out",
+        )
+    again = found & {RowOperation.INSERT, RowOperation.UPDATE}
+    if again and entry.get("existing_rows", ExistingRows.REREAD) == ExistingRows.REREAD:
+        raise ConfigError(
+            f"{where}: ignore names {min(again)}, and existing_rows = 'reread' lets a table be "
+            "read again: that would bring the rows as the ignored operations left them",
+            hint="existing_rows = 'accept', or 'hold' to decide each time",
+        )
+    _check_keyless(found, entry, where)
+    return tuple(operation for operation in RowOperation if operation in found)
+
+
+def _check_keyless(found: set[RowOperation], entry: Mapping[str, Any], where: str) -> None:
+    """Raise when rows without a key would have to be removed that were never added."""
+    if entry.get("keyless", Keyless.COUNT) != Keyless.COUNT:
+        return
+    for ignored, *later in (_ROW_LIFE, _ROW_LIFE[1:]):
+        if ignored in found and (missing := [o for o in later if o not in found]):
+            raise ConfigError(
+                f"{where}: ignore names {ignored} and not {missing[0]}: of a table without a "
+                f"primary key the {missing[0]} could not be followed, since it names the row as "
+                f"the {ignored} left it",
+                hint=f"add {missing[0]!r} to ignore, or keyless = 'refuse'",
+            )
 
 
 def _policies(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutePolicies:

@@ -13,7 +13,12 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.policies import DEFAULT_POLICIES, RoutePolicies, RowsPolicy
+from shardmerge.schemas.model.policies import (
+    DEFAULT_POLICIES,
+    RoutePolicies,
+    RowOperation,
+    RowsPolicy,
+)
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
 """Tables that gh-ost and pt-online-schema-change create beside a table: copies that they are
@@ -40,6 +45,7 @@ class RoutingRule:
             connectors do not read their values. "": no column is left out.
         on_truncate: What happens to the rows of a truncated shard. When they cannot be deleted,
             because the target's rows do not show which shard they are from, the shard is paused.
+        ignore: Operations that are not merged; empty: all are.
         policies: The route's policies for its target.
         row_topic: The topic with the rows of all shards of the route; "" when each shard has its
             own topic. See ``topics.RowTopics``.
@@ -54,6 +60,7 @@ class RoutingRule:
     where: str = ""
     leave_out: str = ""
     on_truncate: RowsPolicy = RowsPolicy.DELETE
+    ignore: tuple[RowOperation, ...] = ()
     policies: RoutePolicies = DEFAULT_POLICIES
     row_topic: str = ""
 
@@ -67,6 +74,11 @@ class RoutingRule:
                     f"routing rule: {field} {pattern!r} is not a regular expression: {error}",
                     code="SM-5302",
                 ) from None
+
+    @property
+    def keeps_truncated(self) -> bool:
+        """Whether the rows of a truncated shard stay in the target."""
+        return self.on_truncate is RowsPolicy.KEEP or RowOperation.TRUNCATE in self.ignore
 
     def match(self, shard: ShardId) -> TargetTable | None:
         """The target of a shard, or None when the rule does not match."""

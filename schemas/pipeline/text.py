@@ -47,6 +47,7 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "where": rule.where,
         "leave_out": rule.leave_out,
         "on_truncate": rule.on_truncate,
+        "ignore": list(rule.ignore),
         **_policies(rule.policies),
         "row_topic": rule.row_topic,
     }
@@ -73,6 +74,8 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + "}"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')

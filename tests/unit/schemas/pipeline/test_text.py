@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import Keyless, RoutePolicies, RowsPolicy, TypePolicy
+from shardmerge.schemas.model.policies import (
+    Keyless,
+    RoutePolicies,
+    RowOperation,
+    RowsPolicy,
+    TypePolicy,
+)
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
@@ -20,6 +26,15 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
         ),
         routes=(
             RoutingRule(".*", r"(?P<case>sc\d+)_app", "t_.*", r"\g<case>_merged", "t"),
+            RoutingRule(
+                ".*",
+                "a",
+                "t",
+                "merged",
+                "a",
+                on_truncate=RowsPolicy.KEEP,
+                ignore=(RowOperation.DELETE, RowOperation.TRUNCATE),
+            ),
             RoutingRule(
                 ".*",
                 "o",
