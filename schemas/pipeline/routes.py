@@ -70,9 +70,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
         skip=_text(entry, "skip", TOOLS_TABLES, where),
         where=_condition(entry, where),
         leave_out=_text(entry, "leave_out", "", where),
-        on_truncate=one_of(
-            RowsPolicy, "on_truncate", entry.get("on_truncate", default), where
-        ),
+        on_truncate=one_of(RowsPolicy, "on_truncate", entry.get("on_truncate", default), where),
         ignore=ignored,
         policies=_policies(entry, where, mode),
         row_topic=_row_topic(entry, target, where),

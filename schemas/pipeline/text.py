@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
 from shardmerge.schemas.model.policies import RoutePolicies
 
+from .connector_properties import KEY
 from .routing import RoutingRule
 from .settings import Pipeline, Target
 
@@ -61,12 +63,19 @@ def _policies(policies: RoutePolicies) -> dict[str, Any]:
 
 
 def _values(record: Any) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in fields(record)}
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    if KEY in values:
+        values[KEY] = dict(values[KEY])
+    return values
 
 
 def _block(head: str, values: dict[str, Any]) -> str:
     lines = [f"{name} = {_toml(value)}" for name, value in values.items()]
     return "\n".join([head, *lines, ""])
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 def _toml(value: Any) -> str:
@@ -77,6 +86,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + "}"
+        parts = (f"{_key(name)} = {_toml(item)}" for name, item in value.items())
+        return "{" + ", ".join(parts) + "}"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

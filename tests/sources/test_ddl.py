@@ -112,9 +112,7 @@ def marked(record: Mapping[str, object]) -> int | None:
     return int(found[1]) if found is not None else None
 
 
-def differences(
-    tables: Mapping[tuple[str, str], TableSchema], tracked: TrackedSource
-) -> list[str]:
+def differences(tables: Mapping[tuple[str, str], TableSchema], tracked: TrackedSource) -> list[str]:
     """How the tables that came through the binlog differ from the server's."""
     came = {
         key: known

@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -148,5 +147,3 @@ def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
     assert places == sorted(places)
     assert [place.epoch for place in places] == [0, 1, 1]
     assert [c.name for c in tracked.table(play.database, "t").columns] == ["id", "a", "b"]
-
-

@@ -22,6 +22,7 @@ rows that the connector reads from the binlog have it too (measured, Debezium 3.
 UNDECODABLE = (DecodeError, UnicodeDecodeError)
 """Errors of decoding bytes that are no JSON, or not of the requested type."""
 
+
 class MovedRow(bytes):
     """The value of one of the two records of an UPDATE that changed a primary key."""
 

@@ -103,7 +103,7 @@ class RowFold:
     ) -> None:
         self.rows = 0
         # If the target has rows that the shard does not have, a created row may be one of them.
-        uncertain = stream.where or stream.keeps_truncated or stream.undoes or stream.ignored
+        uncertain = bool(stream.where or stream.keeps_truncated or stream.undoes or stream.ignored)
         uncertain = uncertain or any(segment.passed_over for segment in stream.segments)
         self.growth: int | None = None if uncertain else 0
         self.end: Stop | None = None

@@ -53,7 +53,9 @@ def test_what_is_not_exact_is_in_the_table(line: Line, family: str) -> None:
     print(ways.matrix(line.families[family], found))
     assert [d for d in found if not limits_of_difference(d)] == []
     # And what the table names is seen: an entry that is no longer true must go.
-    assert {limit.id for d in found for limit in limits_of_difference(d)} == _SEEN.get(family, set())
+    assert {limit.id for d in found for limit in limits_of_difference(d)} == _SEEN.get(
+        family, set()
+    )
 
 
 _SEEN = {

@@ -182,10 +182,7 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
         if not records.is_ended
     }
     telling = {
-        lane.partition
-        for shard in shards
-        for lane in shard.lanes
-        if lane.task.stream.tells_moves
+        lane.partition for shard in shards for lane in shard.lanes if lane.task.stream.tells_moves
     }
     most_records = max(1, connection.round_records // max(1, len(lanes)))
     most_bytes = connection.config.round_bytes // max(1, len(lanes))

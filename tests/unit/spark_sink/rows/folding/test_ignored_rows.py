@@ -67,7 +67,11 @@ def test_the_image_of_an_ignored_record_is_not_looked_at() -> None:
 
 def test_what_was_never_written_is_not_taken_back() -> None:
     f = RowFold(stream(INSERT, undoes=True), BINDINGS)
-    values = [row("c", {"id": 1}, at(100)), row("c", {"id": 2}, at(110)), row("u", {"id": 2}, at(120))]
+    values = [
+        row("c", {"id": 1}, at(100)),
+        row("c", {"id": 2}, at(110)),
+        row("u", {"id": 2}, at(120)),
+    ]
 
     assert f.add_all([1, 2, 3], values)
 
