@@ -87,11 +87,12 @@ CREATE USER IF NOT EXISTS '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';
 GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'%' WITH GRANT OPTION;
 """
 _MARIADB_SYSTEM_TABLES = (
-    "mysql_system_tables.sql",
-    "mysql_performance_tables.sql",
-    "mysql_system_tables_data.sql",
+    "system_tables.sql",
+    "performance_tables.sql",
+    "system_tables_data.sql",
 )
-"""The scripts that mariadb-install-db feeds to a bootstrapping server, but help and time zones."""
+"""The scripts that mariadb-install-db feeds to a bootstrapping server, but help and time zones.
+Their names begin with ``mysql_``, since 11.8 with ``mariadb_``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,11 @@ def _from_debs(name: str, home: Path, say: Say, *, fetch: bool) -> Program:
     if fetch:
         root, package = unpack_package(_DEBS[name], home, say)
         say(f"unpacked {package}")
-    share = root / "usr" / "share" / "mysql"
+    share = next(
+        path
+        for n in ("mariadb", "mysql")
+        if (path := root / "usr" / "share" / n / "charsets").is_dir()
+    ).parent
     loader = loader_command(root, _SERVER_PATHS[name])
     return Program(
         name, (*loader, "--no-defaults", f"--basedir={root / 'usr'}", *_messages(share)),
@@ -246,7 +251,10 @@ def initialise(program: Program, directory: Path, data: Path) -> None:
     if program.name.startswith("mariadb"):
         (data / "mysql").mkdir(parents=True)
         command += ["--bootstrap"]
-        pieces = [(program.share / name).read_bytes() for name in _MARIADB_SYSTEM_TABLES]
+        prefix = "mariadb" if (program.share / "mariadb_system_tables.sql").exists() else "mysql"
+        pieces = [
+            (program.share / f"{prefix}_{name}").read_bytes() for name in _MARIADB_SYSTEM_TABLES
+        ]
         script = b"use mysql;\n" + b"\n".join(pieces)
     else:
         command += ["--initialize-insecure", f"--init-file={init_file}"]

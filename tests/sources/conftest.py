@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,8 @@ def stack() -> Iterator[LocalStack]:
             stack.start(name)
         yield stack
     finally:
+        if os.environ.get("KEEP_LOGS"):
+            shutil.copy(stack.directory / "logs" / "connect.log", os.environ["KEEP_LOGS"])
         stack.clean()
 
 

@@ -108,10 +108,21 @@ def has_caught_up(old: Kind, new: Kind) -> bool:
     return missing == ""
 
 
+def start_with_gtids(stack: LocalStack, kind: Kind, number: int) -> Kind:
+    """Start a server whose transactions a replica, or a connector, can follow by GTID.
+
+    Of MariaDB's GTIDs Debezium 3.5.0 compares the last one of each domain and server. A server
+    that takes over and has the domain of its predecessor shows only its own, and the connector says
+    that its offset "is no longer available on the server" (measured, 10.11).
+    """
+    domain = (f"--gtid-domain-id={number}",) if kind.is_mariadb else ()
+    return start(stack, kind.name, number, "--log-slave-updates", *domain)
+
+
 def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
     stack: LocalStack, kind: Kind, rest: ConnectRest
 ) -> None:
-    old, new = (start(stack, kind.name, next(NUMBERS), "--log-slave-updates") for _ in range(2))
+    old, new = (start_with_gtids(stack, kind, next(NUMBERS)) for _ in range(2))
     replicate(new, old.server.port)
     for _ in range(3):  # its binlog is longer than the replica's will be
         old.run("FLUSH BINARY LOGS")
