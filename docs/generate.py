@@ -68,7 +68,8 @@ _ROUTE_WORDS = {
     "target": "The merged table, as `database.table`. Named groups of the three expressions may "
     "stand in it as `\\g<name>`.",
     "origin": "Which origin columns the target gets. Keys: `shard`, `source`, `database`, `table` "
-    "and `position`, each with the name of a column; and `in_keys` (true: the primary key and the "
+    "and `position`, each with the name of a column; `groups`, with a column for each named group "
+    "of the expressions; and `in_keys` (true: the primary key and the "
     "unique keys end with the columns that name the shard).",
 } | {
     name: f"Regular expression of the {name}'s name. It must match the whole name."

@@ -176,6 +176,9 @@ def shard_findings(
             if len(targets) > 1:
                 names = ", ".join(map(str, targets))
                 found.append(Finding(where, f"routing rules send it to {names}", code="SM-1109"))
+            rule = rule_of(rules, shard)
+            if rule is not None and (fault := rule.group_fault(shard)):
+                found.append(Finding(where, f"it would be held: {fault}"))
             if row_topics.misses(shard):
                 found.append(Finding(where, _missed(row_topics, shard), code="SM-6202"))
             other = topics.setdefault(row_topic(shard), shard)

@@ -10,7 +10,13 @@ from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.origin import (
+    DEFAULT_GROUP_TYPE,
+    Origin,
+    OriginColumn,
+    OriginPart,
+    group_type,
+)
 from shardmerge.schemas.model.policies import (
     CHOICES,
     DEFAULT_POLICIES,
@@ -33,6 +39,7 @@ _KEYS = (
     *(field.name for field in fields(RoutePolicies)),
 )  # fmt: skip
 _IN_KEYS = "in_keys"
+_GROUPS = "groups"
 _ROW_LIFE = (RowOperation.INSERT, RowOperation.UPDATE, RowOperation.DELETE)
 _MAX_TOPIC = 249
 """Kafka's limit for the characters of a topic's name."""
@@ -61,7 +68,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
     database, table = target.split(".")
     ignored = _ignored(entry, where)
     default = RowsPolicy.KEEP if RowOperation.TRUNCATE in ignored else RowsPolicy.DELETE
-    return RoutingRule(
+    rule = RoutingRule(
         source=_text(entry, "source", ".*", where),
         database=_text(entry, "database", "", where),
         table=_text(entry, "table", "", where),
@@ -75,6 +82,13 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
         policies=_policies(entry, where, mode),
         row_topic=_row_topic(entry, target, where),
     )
+    for column in rule.policies.origin.columns:
+        if column.group and column.group not in rule.groups:
+            raise ConfigError(
+                f"{where} origin: no expression of the route has the group {column.group!r}",
+                hint=f"write (?P<{column.group}>…) in source, database or table",
+            )
+    return rule
 
 
 def _ignored(entry: Mapping[str, Any], where: str) -> tuple[RowOperation, ...]:
@@ -215,7 +229,8 @@ def _row_topic(entry: Mapping[str, Any], target: str, where: str) -> str:
 def _origin(entry: object, where: str) -> Origin:
     if not isinstance(entry, dict):
         raise ConfigError(f"{where} must be a table, not {entry!r}", code="SM-5004")
-    check_keys(entry, (*OriginPart, _IN_KEYS), where)
+    parts = [part for part in OriginPart if part is not OriginPart.GROUP]
+    check_keys(entry, (*parts, _GROUPS, _IN_KEYS), where)
     in_keys = entry.get(_IN_KEYS, False)
     if not isinstance(in_keys, bool):
         raise ConfigError(
@@ -224,6 +239,9 @@ def _origin(entry: object, where: str) -> Origin:
     columns = []
     for key in entry:
         if key == _IN_KEYS:
+            continue
+        if key == _GROUPS:
+            columns += _group_columns(entry[key], f"{where} {_GROUPS}")
             continue
         name = _text(entry, key, "", where)
         if not 0 < len(name) <= MAX_NAME_CHARACTERS:
@@ -237,6 +255,28 @@ def _origin(entry: object, where: str) -> Origin:
             f"{where}: {_IN_KEYS} without a column that names the shard", code="SM-5305"
         )
     return origin
+
+
+def _group_columns(entry: object, where: str) -> list[OriginColumn]:
+    """The origin columns of groups: group → name, or name and type."""
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where} must be a table, not {entry!r}")
+    found = []
+    for group, told in entry.items():
+        column = {"name": told} if isinstance(told, str) else told
+        if not isinstance(column, dict):
+            raise ConfigError(f"{where}: {group} must name a column, not {told!r}")
+        check_keys(column, ("name", "type"), f"{where} {group}")
+        name = _text(column, "name", "", f"{where} {group}")
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS:
+            raise ConfigError(f"{where}: {group} must name a column, not {name!r}")
+        kind = _text(column, "type", DEFAULT_GROUP_TYPE, f"{where} {group}").strip().lower()
+        try:
+            group_type(kind)
+        except ValueError as error:
+            raise ConfigError(f"{where}: the type of {group}: {error}") from None
+        found.append(OriginColumn(OriginPart.GROUP, name, group, kind))
+    return found
 
 
 def check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:

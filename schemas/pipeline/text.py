@@ -56,7 +56,10 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
 
 
 def _policies(policies: RoutePolicies) -> dict[str, Any]:
-    origin: dict[str, Any] = {c.part.value: c.name for c in policies.origin.columns}
+    columns = policies.origin.columns
+    origin: dict[str, Any] = {c.part.value: c.name for c in columns if not c.group}
+    if groups := {c.group: {"name": c.name, "type": c.type} for c in columns if c.group}:
+        origin["groups"] = groups
     if policies.origin.in_keys:
         origin["in_keys"] = True
     return _values(policies) | {"origin": origin}

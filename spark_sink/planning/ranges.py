@@ -62,6 +62,7 @@ class ShardStream:
         stop_began_ms: ``began_ms`` of the gate at ``stop``.
         undoes: Whether the rows are to be taken back instead of applied (``restarts``).
         ignored: Operations that are not applied.
+        groups: Group of the route's expressions → its value, for origin columns.
     """
 
     shard: ShardId
@@ -77,6 +78,7 @@ class ShardStream:
     stop_began_ms: int = 0
     undoes: bool = False
     ignored: frozenset[RowOperation] = frozenset()
+    groups: tuple[tuple[str, str], ...] = ()
 
     @property
     def tells_moves(self) -> bool:

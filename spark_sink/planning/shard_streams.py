@@ -69,6 +69,7 @@ def shard_stream(
         ordered=stream_of(name, watermarks.topics) in state.ordered,
         reads_again=name in target.read_again,
         ignored=frozenset(rule.ignore) if rule is not None else frozenset(),
+        groups=tuple(rule.group_values(name).items()) if rule is not None else (),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.origin import OriginPart, origin_part
+from shardmerge.schemas.model.origin import OriginPart, group_of, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.row_conditions import (
@@ -131,6 +131,17 @@ def plan_segment(
                 bound[name.lower()] = binding.name
                 if part is OriginPart.POSITION:
                     position = binding.name
+                elif part is OriginPart.GROUP:
+                    group = group_of(shard_column.id)
+                    if (value := dict(stream.groups).get(group)) is None:
+                        refusal = Refusal(
+                            f"the route of {shard} gives no value to the origin column {name}: no "
+                            f"expression has the group {group}, or its value does not fit",
+                            "give the route in the sink's pipeline file the group that the target "
+                            "began with",
+                        )
+                    else:
+                        origin.append((binding.name, ConstantCell(rows.encoder(kind).form, value)))
                 else:
                     origin.append((binding.name, ConstantValue(Form.TEXT, part.value_in(shard))))
             continue

@@ -373,3 +373,36 @@ def test_a_route_names_the_operations_that_it_ignores() -> None:
 def test_what_cannot_be_ignored_together_is_refused(lines: str, told: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(told)):
         parse_pipeline(f"{GOOD}{lines}\n", ENV)
+
+
+GROUPS = GOOD.replace('database = "app"', 'database = "shop_(?P<region>\\\\w+)_(?P<n>\\\\d+)"')
+
+
+def test_groups_of_a_routes_expressions_become_origin_columns() -> None:
+    more = 'origin = { groups = { region = "_region", n = { name = "_n", type = "INT" } } }\n'
+    (rule,) = parse_pipeline(GROUPS + more, ENV).routes
+    assert rule.policies.origin.columns == (
+        OriginColumn(OriginPart.GROUP, "_region", "region", "varchar(64)"),
+        OriginColumn(OriginPart.GROUP, "_n", "n", "int"),
+    )
+    assert rule.group_values(ShardId("s1", "shop_eu_west_07", "t_1")) == {
+        "region": "eu_west",
+        "n": "7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        ('{ area = "_a" }', "no expression of the route has the group 'area'"),
+        ('{ n = { name = "_n", type = "json" } }', "the type of n: 'json' is not varchar(n)"),
+        ('{ n = { type = "int" } }', "n must name a column"),
+        ("{ n = 1 }", "n must name a column, not 1"),
+        ('{ n = { name = "_n", length = 1 } }', "unknown key 'length'"),
+        ('"region"', "groups must be a table"),
+        ('{ n = "_a", region = "_A" }', "two columns have the same name"),
+    ],
+)
+def test_a_wrong_origin_column_of_a_group_is_refused(groups: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        parse_pipeline(f"{GROUPS}origin = {{ groups = {groups} }}\n", ENV)

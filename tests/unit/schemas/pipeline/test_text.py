@@ -38,11 +38,17 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
             RoutingRule(
                 ".*",
                 "o",
-                "t_.*",
+                r"t_(?P<n>\d+)",
                 "merged",
                 "o",
                 policies=RoutePolicies(
-                    origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
+                    origin=Origin(
+                        (
+                            OriginColumn(OriginPart.SHARD, "_s"),
+                            OriginColumn(OriginPart.GROUP, "_n", "n", "int unsigned"),
+                        ),
+                        in_keys=True,
+                    ),
                     on_drop=RowsPolicy.DELETE,
                     keyless=Keyless.REFUSE,
                     types=TypePolicy.PUBLISHED,
