@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.servers.stack import LocalStack, Ports
 
-from .servers import CACHE, KINDS, ROOT, Kind, start
+from .servers import CACHE, ROOT, Kind, start
 
 NUMBERS = itertools.count(1)
 
@@ -30,12 +28,16 @@ def stack() -> Iterator[LocalStack]:
             stack.start(name)
         yield stack
     finally:
-        if os.environ.get("KEEP_LOGS"):
-            shutil.copy(stack.directory / "logs" / "connect.log", os.environ["KEEP_LOGS"])
         stack.clean()
 
 
-@pytest.fixture(scope="module", params=KINDS)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each module says which servers its tests are run with."""
+    if "kind" in metafunc.fixturenames:
+        metafunc.parametrize("kind", metafunc.module.KINDS, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def kind(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Kind]:
     """A server as a source."""
     kind = start(stack, request.param, next(NUMBERS))

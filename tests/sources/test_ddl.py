@@ -26,8 +26,9 @@ from tests.integration.mysql.shrink import outcome
 from tests.integration.mysql.twin import DATABASES, HOME, Twin, compare
 
 from .play import TrackedSource, watched
-from .servers import IS_WHOLE, Kind
+from .servers import IS_WHOLE, Kind, kinds
 
+KINDS = kinds("mariadb118")
 pytestmark = pytest.mark.timeout(1800)
 MARK = "mark"
 EVERY = 1 if IS_WHOLE else 12

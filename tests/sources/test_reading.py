@@ -14,13 +14,16 @@ from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
-from shardmerge.spark_sink.rows.decoding.row_envelope import decode_row
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
+from shardmerge.spark_sink.kafka.range_records import chunks
+from shardmerge.spark_sink.rows.decoding.row_envelope import MovedRow, decode_row
 from tests.integration.connect.conftest import Play, Reader, make_play
 
 from .conftest import NUMBERS
 from .play import TrackedSource, watched
-from .servers import Kind, start
+from .servers import Kind, kinds, start
 
+KINDS = kinds("mariadb118")
 pytestmark = pytest.mark.timeout(600)
 TIMEOUT_S = 180
 LATER = 60
@@ -68,6 +71,11 @@ def test_each_row_comes_once_whatever_restarts(
                 stack.kill(kind.process)
                 stack.start(kind.process)
         found = [rows.next() for _ in range(LATER)]
+        with play.sql() as run:
+            run("UPDATE t SET id = 1000 WHERE id = 0")
+        moved = [rows.next(), rows.next()]
+    assert [row["op"] for row in moved] == ["d", "c"]
+    assert_marked(stack, play.topic("t"), [row["offset"] for row in moved])
     assert [row["after"]["id"] for row in found] == list(range(LATER))
     last = found[-1]["after"]
     assert last == {"id": LATER - 1, "a": None, "c5": 5, "c25": 25, "c45": 45}
@@ -78,6 +86,15 @@ def test_each_row_comes_once_whatever_restarts(
         assert not tracked.take(record)
     names = [column.name for column in tracked.table(play.database, "t").columns]
     assert names == list(last)
+
+
+def assert_marked(stack: LocalStack, topic: str, offsets: list[int]) -> None:
+    """The sink can tell that these two records are one update of a key."""
+    reader = RowReader(stack.bootstrap_servers)
+    wanted = OffsetRange(topic, 0, offsets[0], offsets[-1] + 1, tells_moves=True)
+    found = [value for records, _ in chunks(reader.open([wanted])) for value in records.values]
+    reader.close()
+    assert [type(value) for value in found] == [MovedRow] * len(offsets)
 
 
 def replicate(replica: Kind, port: int) -> None:
