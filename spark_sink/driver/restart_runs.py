@@ -107,14 +107,15 @@ class RestartRuns:
                 return self._mark(restart, UNDONE)
             self._statements.start_removal(restart, restart.removal)
             return None
-        if any(map(self._ignores_deletes, restart.mates)):
-            if restart.gate.reloads or _is_keyless(restart, decisions):
-                return _hold(restart, _ARCHIVE, progress)
-            # Rows that the new snapshot lacks were deleted meanwhile, which the route ignores.
-            return self._mark(restart, VOID)
         found = restart.stage is Stage.FOUND
         if not found and (not self._brings_rows(restart) or self._has_nothing(restart, progress)):
             return self._mark(restart, VOID)
+        if any(map(self._ignores_deletes, restart.mates)):
+            if not restart.gate.reloads and not _is_keyless(restart, decisions):
+                # Rows that the new snapshot lacks were deleted meanwhile, which the route ignores.
+                return self._mark(restart, VOID)
+            if not self._has_nothing(restart, progress):
+                return _hold(restart, _ARCHIVE, progress)
         keeps = self._keeps(restart.shard)
         if not found and not self._is_found(restart, decisions, progress):
             return self._mark(restart, VOID) if keeps else _hold(restart, _NO_SNAPSHOT, progress)

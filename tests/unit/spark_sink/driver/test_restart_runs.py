@@ -31,7 +31,16 @@ class Journal:
         self.notes.append((version, ordinal))
 
 
-def runs(journal: Journal, *ignored: RowOperation) -> RestartRuns:
+class Runs(RestartRuns):
+    """Whether rows of the shard are applied is given, not read from topics."""
+
+    has_nothing = False
+
+    def _has_nothing(self, *_: object) -> bool:
+        return self.has_nothing
+
+
+def runs(journal: Journal, *ignored: RowOperation) -> Runs:
     rule = RoutingRule(".*", ".*", ".*", "merged", "t", ignore=ignored)
     pipeline = Pipeline(
         "p",
@@ -42,7 +51,7 @@ def runs(journal: Journal, *ignored: RowOperation) -> RestartRuns:
         Target("127.0.0.1", 1, "u", ""),
     )
     nobody = cast(Any, None)
-    return RestartRuns(pipeline, cast(Any, journal), nobody, cast(Callable[[], Any], nobody),
+    return Runs(pipeline, cast(Any, journal), nobody, cast(Callable[[], Any], nobody),
                        JSON_ROWS)  # fmt: skip
 
 
@@ -77,3 +86,15 @@ def test_a_shard_is_held_where_its_kept_rows_would_be_lost() -> None:
         assert "its route ignores deletes" in held.reason
         assert "without 'delete'" in held.hint
         assert journal.notes == []
+
+
+def test_nothing_is_held_where_the_target_has_no_row_of_the_shard() -> None:
+    journal = Journal()
+    decisions, restart = restarted(key=())
+    mine = runs(journal, RowOperation.DELETE)
+    mine.has_nothing = True
+
+    waiting = replace(restart, stage=Stage.UNPROVEN)
+    assert mine.carry_out(waiting, decisions, {}, PROGRESS) == StatementKey(2, VOID)
+
+    assert journal.notes == [(2, VOID)]
