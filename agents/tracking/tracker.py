@@ -302,6 +302,7 @@ def _unfit(change: SchemaChange, fault: str) -> SchemaChange:
         error=f"{change.shard}: {fault}",
         hint="give the origin column a wider type before the target is made, let the group's "
         "expression match less, or let the route skip the table",
+        code="SM-1114",
     )
 
 

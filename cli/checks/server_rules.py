@@ -79,6 +79,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 "another one (SET GLOBAL gtid_domain_id, before it takes its first write), or the "
                 "connector cannot go on there",
                 fault=False,
+                code="SM-6110",
             )
         )
     if variables.get("server_id") == str(source.server_id):
@@ -92,7 +93,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
         )
     real = variables.get("version", "")
     differences = source_differences(source, real, variables.get("sql_mode", ""))
-    found += [Finding(where, str(each), fault=each.fault) for each in differences]
+    found += [Finding(where, str(each), fault=each.fault, code=each.code) for each in differences]
     charset = variables.get("character_set_server", "")
     if charset and _charset(charset) != _charset(source.charset):
         found.append(
@@ -178,7 +179,7 @@ def shard_findings(
                 found.append(Finding(where, f"routing rules send it to {names}", code="SM-1109"))
             rule = rule_of(rules, shard)
             if rule is not None and (fault := rule.group_fault(shard)):
-                found.append(Finding(where, f"it would be held: {fault}"))
+                found.append(Finding(where, f"it would be held: {fault}", code="SM-1114"))
             if row_topics.misses(shard):
                 found.append(Finding(where, _missed(row_topics, shard), code="SM-6202"))
             other = topics.setdefault(row_topic(shard), shard)
@@ -229,7 +230,7 @@ def target_findings(target: Target, variables: Mapping[str, str]) -> list[Findin
     where = "target"
     real = variables.get("version", "")
     differences = target_differences(target, real)
-    found = [Finding(where, str(each), fault=each.fault) for each in differences]
+    found = [Finding(where, str(each), fault=each.fault, code=each.code) for each in differences]
     if variables.get("read_only", "OFF").upper() not in ("OFF", "0"):
         found.append(Finding(where, "it is read-only", code="SM-6301"))
     if variables.get("local_infile", "OFF").upper() not in ("ON", "1"):

@@ -248,7 +248,7 @@ def connector_properties(entry: object, where: str) -> Properties:
             cannot be passed through.
     """
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where} must be a table, not {entry!r}")
+        raise ConfigError(f"{where} must be a table, not {entry!r}", code="SM-5004")
     found = []
     for name, value in _flat(entry, where):
         for refused in REFUSED:
@@ -258,6 +258,7 @@ def connector_properties(entry: object, where: str) -> Properties:
                     if not refused.values
                     else f"{where}: {name} = {value!r} cannot be set: {refused.reason}",
                     hint=f"use {refused.instead}" if refused.instead else "leave it out",
+                    code="SM-5105",
                 )
         found.append((name, value))
     return tuple(found)
@@ -276,8 +277,9 @@ def _flat(entry: Mapping[str, Any], where: str, prefix: str = "") -> list[tuple[
             found.append((name, str(value)))
         else:
             raise ConfigError(
-                f"{where}: {name} must be a text, a number, true or false, not {value!r}"
+                f"{where}: {name} must be a text, a number, true or false, not {value!r}",
+                code="SM-5004",
             )
         if not re.fullmatch(r"[^\s=]+", name):
-            raise ConfigError(f"{where}: {name!r} is no name of a property")
+            raise ConfigError(f"{where}: {name!r} is no name of a property", code="SM-5004")
     return found

@@ -87,6 +87,7 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             raise ConfigError(
                 f"{where} origin: no expression of the route has the group {column.group!r}",
                 hint=f"write (?P<{column.group}>…) in source, database or table",
+                code="SM-5305",
             )
     return rule
 
@@ -98,12 +99,14 @@ def _ignored(entry: Mapping[str, Any], where: str) -> tuple[RowOperation, ...]:
         raise ConfigError(
             f"{where}: ignore must be a list, not {words!r}",
             hint=f"a list of {', '.join(RowOperation)}",
+            code="SM-5004",
         )
     found = {one_of(RowOperation, "ignore", word, where) for word in words}
     if RowOperation.TRUNCATE in found and entry.get("on_truncate") == RowsPolicy.DELETE:
         raise ConfigError(
             f"{where}: on_truncate = 'delete' and ignore = ['truncate'] contradict each other",
             hint="leave one of them out",
+            code="SM-5308",
         )
     again = found & {RowOperation.INSERT, RowOperation.UPDATE}
     if again and entry.get("existing_rows", ExistingRows.REREAD) == ExistingRows.REREAD:
@@ -111,6 +114,7 @@ def _ignored(entry: Mapping[str, Any], where: str) -> tuple[RowOperation, ...]:
             f"{where}: ignore names {min(again)}, and existing_rows = 'reread' lets a table be "
             "read again: that would bring the rows as the ignored operations left them",
             hint="existing_rows = 'accept', or 'hold' to decide each time",
+            code="SM-5308",
         )
     _check_keyless(found, entry, where)
     return tuple(operation for operation in RowOperation if operation in found)
@@ -127,6 +131,7 @@ def _check_keyless(found: set[RowOperation], entry: Mapping[str, Any], where: st
                 f"primary key the {missing[0]} could not be followed, since it names the row as "
                 f"the {ignored} left it",
                 hint=f"add {missing[0]!r} to ignore, or keyless = 'refuse'",
+                code="SM-5308",
             )
 
 
@@ -260,21 +265,21 @@ def _origin(entry: object, where: str) -> Origin:
 def _group_columns(entry: object, where: str) -> list[OriginColumn]:
     """The origin columns of groups: group → name, or name and type."""
     if not isinstance(entry, dict):
-        raise ConfigError(f"{where} must be a table, not {entry!r}")
+        raise ConfigError(f"{where} must be a table, not {entry!r}", code="SM-5004")
     found = []
     for group, told in entry.items():
         column = {"name": told} if isinstance(told, str) else told
         if not isinstance(column, dict):
-            raise ConfigError(f"{where}: {group} must name a column, not {told!r}")
+            raise ConfigError(f"{where}: {group} must name a column, not {told!r}", code="SM-5004")
         check_keys(column, ("name", "type"), f"{where} {group}")
         name = _text(column, "name", "", f"{where} {group}")
         if not 0 < len(name) <= MAX_NAME_CHARACTERS:
-            raise ConfigError(f"{where}: {group} must name a column, not {name!r}")
+            raise ConfigError(f"{where}: {group} must name a column, not {name!r}", code="SM-5004")
         kind = _text(column, "type", DEFAULT_GROUP_TYPE, f"{where} {group}").strip().lower()
         try:
             group_type(kind)
         except ValueError as error:
-            raise ConfigError(f"{where}: the type of {group}: {error}") from None
+            raise ConfigError(f"{where}: the type of {group}: {error}", code="SM-5004") from None
         found.append(OriginColumn(OriginPart.GROUP, name, group, kind))
     return found
 

@@ -19,6 +19,7 @@ from .settings import Source, Target
 
 READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
 """SQL modes that change what a statement means."""
+_OTHER_VERSION, _OTHER_MODE = "SM-6105", "SM-6106"
 _COMBINED = frozenset({"ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB"})
 
 
@@ -30,10 +31,12 @@ class ServerDifference:
         seen: What the server says, and what the pipeline file says.
         change: What to write into the pipeline file.
         fault: Whether DDL would be read or written wrongly; else it is something to know.
+        code: See ``schemas.codes``.
     """
 
     seen: str
     change: str
+    code: str
     fault: bool = True
 
     def __str__(self) -> str:
@@ -69,6 +72,7 @@ def refuse_differences(where: str, differences: Sequence[ServerDifference]) -> N
             f"{where} is not the server that the pipeline file describes: "
             + "; ".join(each.seen for each in faults),
             hint="; ".join(dict.fromkeys(each.change for each in faults)),
+            code="SM-5106",
         )
 
 
@@ -91,14 +95,15 @@ def _version_differences(
     numbers = ".".join(map(str, have))
     if is_a != kind:
         seen = f"it is {is_a} {real}, the pipeline file says {kind}"
-        return [ServerDifference(seen, f'set {key} = "{is_a}" and version = "{numbers}"')]
+        change = f'set {key} = "{is_a}" and version = "{numbers}"'
+        return [ServerDifference(seen, change, _OTHER_VERSION)]
     told = version_numbers(version)
     same = min(len(told), digits)
     if have[:same] == told[:same]:
         return []
     seen = f"it is {kind} {real}, the pipeline file says {version}: DDL differs"
     fault = have[:2] != told[:2] or have < told
-    return [ServerDifference(seen, f'set version = "{numbers}"', fault)]
+    return [ServerDifference(seen, f'set version = "{numbers}"', _OTHER_VERSION, fault)]
 
 
 def _mode_differences(told: str, real: str) -> list[ServerDifference]:
@@ -116,6 +121,7 @@ def _mode_differences(told: str, real: str) -> list[ServerDifference]:
             f"sql_mode {mode} is {'on' if mode in sets[1] else 'off'} on the server, the pipeline "
             f"file says {'on' if mode in sets[0] else 'off'}: statements would be read wrongly",
             f'set sql_mode = "{right}"',
+            _OTHER_MODE,
         )
         for mode in READING_MODES
         if mode in sets[0] ^ sets[1]

@@ -55,6 +55,7 @@ _ARCHIVE = Refusal(
     "deletes: rows that the shard has deleted would be lost",
     "copy these rows to another table if they matter, then start the sink without 'delete' in the "
     "route's ignore; put it back when the shard's rows have come",
+    code="SM-1524",
 )
 
 

@@ -42,7 +42,7 @@ class MySqlTarget:
         differences = target_differences(self._target, self._session.facts.version_text)
         refuse_differences("the target", differences)
         for each in differences:
-            log.warning("target_differs", reason=each.seen, hint=each.change)
+            log.warning("target_differs", reason=each.seen, hint=each.change, code=each.code)
 
     def journal(self, epoch: int) -> Journal:
         """On the session of ``state``."""

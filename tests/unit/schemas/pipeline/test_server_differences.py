@@ -71,5 +71,6 @@ def test_a_tidb_is_no_mysql() -> None:
         ServerDifference(
             "it is tidb 8.0.11-TiDB-v8.5.0, the pipeline file says mysql",
             'set kind = "tidb" and version = "8.5.0"',
+            "SM-6105",
         )
     ]

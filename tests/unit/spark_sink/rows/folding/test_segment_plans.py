@@ -14,7 +14,8 @@ from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 from shardmerge.spark_sink.rows.folding.segment_plan import plan_segment
 from shardmerge.spark_sink.rows.folding.segment_plans import SegmentPlans
-from shardmerge.spark_sink.rows.values.constant_cells import ConstantCell
+from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
+from shardmerge.spark_sink.rows.values.forms import Form
 from tests.unit.spark_sink.row_events import INT, SHARD, at, segment
 
 SEGMENTS = (segment(id=INT), segment(at(20), id=INT, a=INT))
@@ -49,7 +50,7 @@ def test_an_origin_column_of_a_group_has_the_value_that_the_route_gives() -> Non
 
     plan = plan_segment(stream, one, bindings, 0)
 
-    assert plan.origin == (("_n", ConstantCell(JSON_ROWS.encoder(INT).form, "7")),)
+    assert plan.origin == (("_n", ConstantValue(Form.INTEGER, 7)),)
     assert plan.names == ("id",)
     assert plan.refusal is None
     without = plan_segment(replace(stream, groups=()), one, bindings, 0)
