@@ -25,11 +25,14 @@ from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.main import main
 from shardmerge.cli.views import call_shapes, shapes
+from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
 from shardmerge.connectors.event_log import LOG_FORMAT
 from shardmerge.schemas.codes.registry import families
 from shardmerge.schemas.model import errors
+from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.connector_properties import KEY, REFUSED, TUNABLE
 from shardmerge.schemas.pipeline.file import TARGETS, parse_pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.process import settings as sink
@@ -67,7 +70,8 @@ _ROUTE_WORDS = {
     "target": "The merged table, as `database.table`. Named groups of the three expressions may "
     "stand in it as `\\g<name>`.",
     "origin": "Which origin columns the target gets. Keys: `shard`, `source`, `database`, `table` "
-    "and `position`, each with the name of a column; and `in_keys` (true: the primary key and the "
+    "and `position`, each with the name of a column; `groups`, with a column for each named group "
+    "of the expressions; and `in_keys` (true: the primary key and the "
     "unique keys end with the columns that name the shard).",
 } | {
     name: f"Regular expression of the {name}'s name. It must match the whole name."
@@ -150,7 +154,10 @@ def record_keys(record: Any, left_out: tuple[str, ...] = ()) -> list[Key]:
     for each in fields(record):
         if each.name not in left_out:
             default = "required" if each.default is MISSING else value_text(each.default)
-            keys.append(Key(each.name, f"{each.type}", default, meanings[each.name]))
+            kind = f"{each.type}"
+            if each.name == KEY:
+                kind, default = "table", "none"
+            keys.append(Key(each.name, kind, default, meanings[each.name]))
     return keys
 
 
@@ -185,10 +192,29 @@ def route_keys() -> list[Key]:
         default = "required" if name in _ROUTE_REQUIRED else default
         if name == "mode":
             default = "that of `[pipeline]`"
+        if name == "ignore":
+            kind = "list of " + ", ".join(f'`"{each}"`' for each in RowOperation)
         if name == "origin":
             kind, default = "table", "none"
         keys.append(Key(name, kind, default, meaning))
     return keys
+
+
+def refused_properties() -> str:
+    """The properties of connectors that are not passed through."""
+    rows = []
+    for refused in REFUSED:
+        names = ", ".join(f"`{name}`" for name in refused.names)
+        if refused.values:
+            names += f" (the value {', '.join(refused.values)})"
+        rows.append((names, markdown(refused.reason), refused.instead or "nothing"))
+    return table("properties | reason: the property … | use instead", rows)
+
+
+def tunable_properties() -> str:
+    """The properties that connectors get anyway, and that may be set otherwise."""
+    config = connector_config(parse_pipeline(_MINIMAL, {}), parse_pipeline(_MINIMAL, {}).sources[0])
+    return table("property | set to", [(f"`{name}`", f"`{config[name]}`") for name in TUNABLE])
 
 
 def target_kinds() -> str:
@@ -396,6 +422,8 @@ def generated() -> dict[str, str]:
         "routes": key_table(route_keys()),
         "target": key_table(record_keys(type(pipeline.target), ("catalog",))),
         "target-kinds": target_kinds(),
+        "refused-properties": refused_properties(),
+        "tunable-properties": tunable_properties(),
         "sink": key_table(record_keys(type(pipeline.sink))),
         "environment": environment(),
         "cli": "\n\n".join(command_help(main, "shardmerge")),

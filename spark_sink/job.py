@@ -27,7 +27,7 @@ from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
-from shardmerge.spark_sink.targets.interface import WriterState
+from shardmerge.spark_sink.targets.interface import Target
 from shardmerge.spark_sink.targets.kinds import open_target
 
 log = logger(__name__)
@@ -65,7 +65,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
     create_topics(bootstrap, topics.own_topics(pipeline))
-    epoch = _take_over(target.state, stopped)
+    epoch = _take_over(target, stopped)
     log.info("sink_started", pipeline=pipeline.name, writer_epoch=epoch)
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
@@ -115,12 +115,17 @@ def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
             time.sleep(_RETRY_S)
 
 
-def _take_over(state: WriterState, stopped: Stopped) -> int:
-    """Prepare the target's state and become the writer, waiting for a target that is away."""
+def _take_over(target: Target, stopped: Stopped) -> int:
+    """Become the target's writer, waiting for a target that is away.
+
+    Raises:
+        ConfigError: The target is not what the pipeline file says; nothing was changed there.
+    """
     while True:
         try:
-            state.prepare()
-            return state.take_epoch()
+            target.check_server()
+            target.state.prepare()
+            return target.state.take_epoch()
         except TargetError as error:
             if not error.retryable or stopped.requested:
                 raise

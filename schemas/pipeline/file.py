@@ -17,6 +17,7 @@ from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.origin import OriginPart
 from shardmerge.schemas.model.policies import Mode
 
+from .connector_properties import KEY, connector_properties
 from .routes import check_keys, check_routes, one_of, routing_rule
 from .settings import (
     CCOMPAT,
@@ -73,12 +74,15 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
         kafka=_kafka(_build(Kafka, _table(document, "kafka"), "[kafka]")),
-        connect=_build(Connect, _table(document, "connect"), "[connect]"),
+        connect=_build(
+            Connect, _read_connector(_table(document, "connect"), "[connect]"), "[connect]"
+        ),
         target=_target(_table(document, "target")),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
         sources=tuple(
-            _build(Source, entry, f"[[sources]] {i + 1}")
+            _build(Source, _read_connector(entry, where), where)
             for i, entry in enumerate(_list(document, "sources"))
+            for where in [f"[[sources]] {i + 1}"]
         ),
         routes=tuple(
             routing_rule(entry, f"[[routes]] {i + 1}", mode)
@@ -267,6 +271,13 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return entries
 
 
+def _read_connector(entry: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table with its properties for connectors read."""
+    if KEY not in entry:
+        return entry
+    return {**entry, KEY: connector_properties(entry[KEY], f"{where} {KEY}")}
+
+
 def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
     specs = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
     check_keys(entry, sorted(specs), where)
@@ -275,7 +286,8 @@ def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
             if spec.default is MISSING and spec.default_factory is MISSING:
                 raise ConfigError(f"{where}: key {name!r} is missing", code="SM-5003")
             continue
-        if type(entry[name]).__name__ != str(spec.type):
+        # What was read already is no value of TOML.
+        if name != KEY and type(entry[name]).__name__ != str(spec.type):
             raise ConfigError(
                 f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}", code="SM-5004"
             )

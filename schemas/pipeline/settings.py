@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.name_patterns import matches
 
+from .connector_properties import Properties
 from .routing import RoutingRule
 from .spark_catalog import SparkCatalog
 
@@ -53,6 +54,8 @@ class Source:
         snapshot_mode: Debezium's ``snapshot.mode``.
         epoch: Raise it by one whenever you point the connector to another server, or the server's
             binlog starts anew: positions of two binlogs have no order of their own.
+        connector: Properties that the source's connector gets besides its own; they win over those
+            of ``[connect]``. Some are refused, see docs/reference/connector-properties.md.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Source:
     charset: str = "utf8mb4"
     snapshot_mode: str = "initial"
     epoch: int = 0
+    connector: Properties = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.epoch <= MAX_EPOCH:
@@ -159,12 +163,15 @@ class Connect:
         replication: Their replication factor.
         exact_values: Whether its workers have the converter of ``connectors/java``. It gives the
             exact values that Debezium alone would change.
+        connector: Properties that all connectors get besides their own. Some are refused:
+            docs/reference/connector-properties.md.
     """
 
     url: str
     row_partitions: int = 1
     replication: int = 1
     exact_values: bool = True
+    connector: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)

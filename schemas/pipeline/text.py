@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
 from shardmerge.schemas.model.policies import RoutePolicies
 
+from .connector_properties import KEY
 from .routing import RoutingRule
 from .settings import Pipeline, Target
 
@@ -47,20 +49,27 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "where": rule.where,
         "leave_out": rule.leave_out,
         "on_truncate": rule.on_truncate,
+        "ignore": list(rule.ignore),
         **_policies(rule.policies),
         "row_topic": rule.row_topic,
     }
 
 
 def _policies(policies: RoutePolicies) -> dict[str, Any]:
-    origin: dict[str, Any] = {c.part.value: c.name for c in policies.origin.columns}
+    columns = policies.origin.columns
+    origin: dict[str, Any] = {c.part.value: c.name for c in columns if not c.group}
+    if groups := {c.group: {"name": c.name, "type": c.type} for c in columns if c.group}:
+        origin["groups"] = groups
     if policies.origin.in_keys:
         origin["in_keys"] = True
     return _values(policies) | {"origin": origin}
 
 
 def _values(record: Any) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in fields(record)}
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    if KEY in values:
+        values[KEY] = dict(values[KEY])
+    return values
 
 
 def _block(head: str, values: dict[str, Any]) -> str:
@@ -68,12 +77,19 @@ def _block(head: str, values: dict[str, Any]) -> str:
     return "\n".join([head, *lines, ""])
 
 
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + "}"
+        parts = (f"{_key(name)} = {_toml(item)}" for name, item in value.items())
+        return "{" + ", ".join(parts) + "}"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
