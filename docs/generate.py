@@ -23,6 +23,7 @@ from docs.log_events import event_rows
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.main import main
 from shardmerge.connectors.debezium.value_limits import LIMITS
+from shardmerge.connectors.metrics.catalog import PROCESSES
 from shardmerge.schemas.model import errors
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import TARGETS, parse_pipeline
@@ -73,6 +74,9 @@ _SINK_VARIABLES = {
     "ui_port": sink.UI_PORT,
     "log_level": sink.LOG_LEVEL,
     "jars": sink.JARS,
+    "metrics_host": sink.METRICS_HOST,
+    "metrics_port": sink.METRICS_PORT,
+    "metrics_per_shard": sink.METRICS_PER_SHARD,
 }
 _ENTRY = re.compile(r"\n {4}(?=\w[\w, ]*:)")
 
@@ -308,6 +312,25 @@ def events() -> str:
     return table("event | level | process | facts", rows)
 
 
+def metrics() -> str:
+    """The metrics of each process."""
+    sections = []
+    for process, families in PROCESSES.items():
+        rows = [
+            (
+                f"`{family.name}`",
+                family.kind.value,
+                ", ".join(f"`{label}`" for label in family.labels),
+                family.unit,
+                markdown(family.meaning),
+            )
+            for family in families
+        ]
+        heads = "metric | type | labels | unit | meaning"
+        sections.append(f"## {process.capitalize()}\n\n{table(heads, rows)}")
+    return "\n\n".join(sections)
+
+
 def generated() -> dict[str, str]:
     """Every generated part by its name."""
     pipeline = parse_pipeline(_MINIMAL, {})
@@ -326,6 +349,7 @@ def generated() -> dict[str, str]:
         "records": record_sections(),
         "errors": error_table(),
         "events": events(),
+        "metrics": metrics(),
         "value-limits": "\n".join(f"* {limit.sentence}." for limit in LIMITS),
     }
 

@@ -15,8 +15,12 @@ from .failpoints import PLACES, SETTING
 MASTER = "SHARDMERGE_SPARK_MASTER"
 DRIVER_MEMORY = "SHARDMERGE_SPARK_DRIVER_MEMORY"
 UI_PORT = "SHARDMERGE_SPARK_UI_PORT"
+MAX_PORT = 65_535
 LOG_LEVEL = "SHARDMERGE_SINK_LOG_LEVEL"
 JARS = "SHARDMERGE_SPARK_JARS"
+METRICS_HOST = "SHARDMERGE_SINK_METRICS_HOST"
+METRICS_PORT = "SHARDMERGE_SINK_METRICS_PORT"
+METRICS_PER_SHARD = "SHARDMERGE_SINK_METRICS_PER_SHARD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,10 @@ class SinkSettings:
         log_level: Of our own log records.
         jars: Paths of further jars for Spark, separated by commas: for example Iceberg's runtime,
             if Spark is not to fetch it.
+        metrics_host: Address on which metrics are served. There is no login: another host than the
+            loopback is for closed networks only.
+        metrics_port: Port of the metrics, at ``/metrics``; 0 for none.
+        metrics_per_shard: 1 for metrics of every shard, too: two more series for each.
     """
 
     pipeline_file: Path
@@ -40,6 +48,9 @@ class SinkSettings:
     ui_port: int = 0
     log_level: str = "INFO"
     jars: str = ""
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
+    metrics_per_shard: bool = False
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
@@ -58,10 +69,25 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         default=env.get(MASTER, "local[2]"),
         help=f"Spark's master URL ({MASTER}; default %(default)s)",
     )
+    parser.add_argument(
+        "--metrics-host",
+        default=env.get(METRICS_HOST, "127.0.0.1"),
+        help=f"address of the metrics ({METRICS_HOST}; default %(default)s)",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        default=env.get(METRICS_PORT, "0"),
+        help=f"port of the metrics; 0 for none ({METRICS_PORT}; default %(default)s)",
+    )
+    parser.add_argument(
+        "--metrics-per-shard",
+        action="store_true",
+        default=env.get(METRICS_PER_SHARD, "0") == "1",
+        help=f"metrics of every shard, too ({METRICS_PER_SHARD}=1)",
+    )
     options = parser.parse_args(arguments)
-    port = env.get(UI_PORT, "0")
-    if not port.isdigit():
-        raise ConfigError(f"{UI_PORT} must be a port number, not {port!r}")
+    if (per_shard := env.get(METRICS_PER_SHARD, "0")) not in ("0", "1"):
+        raise ConfigError(f"{METRICS_PER_SHARD} must be 0 or 1, not {per_shard!r}")
     level = env.get(LOG_LEVEL, "INFO").upper()
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigError(f"{LOG_LEVEL} {level!r} is not DEBUG, INFO, WARNING or ERROR")
@@ -70,7 +96,16 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         pipeline_file=options.pipeline,
         master=options.master,
         driver_memory=env.get(DRIVER_MEMORY, ""),
-        ui_port=int(port),
+        ui_port=_port(UI_PORT, env.get(UI_PORT, "0")),
         log_level=level,
         jars=env.get(JARS, ""),
+        metrics_host=options.metrics_host,
+        metrics_port=_port("--metrics-port", options.metrics_port),
+        metrics_per_shard=options.metrics_per_shard,
     )
+
+
+def _port(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) > MAX_PORT:
+        raise ConfigError(f"{name} must be a port number, not {text!r}")
+    return int(text)
