@@ -58,15 +58,15 @@ class RetentionWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after its present look."""
+        """End the thread after its present look, which is not waited for long."""
         self._stop.set()
-        self._thread.join()
+        self._thread.join(_PAUSE_S)
 
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
                 self._take(self.look())
-            except KafkaException as error:
+            except (KafkaException, TimeoutError) as error:
                 log.warning("retention not read", extra={"error": str(error)})
             self._stop.wait(_PAUSE_S)
 
@@ -74,7 +74,7 @@ class RetentionWatch:
         """The earliest time of deletion by source and target.
 
         Raises:
-            KafkaException: Kafka did not answer.
+            KafkaException, TimeoutError: Kafka did not answer.
         """
         waiting = self._waiting()
         places = {place for some in waiting.values() for place in some}

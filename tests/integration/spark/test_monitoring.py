@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,15 @@ from confluent_kafka.admin import (
 )
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.metrics.catalog import PROCESSES
 from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from tests.integration import prometheus
 from tests.integration.spark.played_line import Line
 
@@ -38,6 +43,7 @@ NAMES = [rule["alert"] for rule in RULES]
 DASHBOARD = json.loads((ROOT / "docker" / "grafana" / "shardmerge.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 
+CONTRACTING = StatementKind.CONTRACTING
 T = 'target="m.t"'
 ST = f'source="s1", {T}'
 CASES: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -123,6 +129,27 @@ def test_every_alert_fires_for_its_reason_and_stops_without(tmp_path: Path) -> N
     promtool("test", "rules", str(file))
 
 
+def test_rules_and_dashboard_ask_for_metrics_that_there_are(tmp_path: Path) -> None:
+    known = {family.name for families in PROCESSES.values() for family in families}
+    expressions = [*QUERIES, *(rule["expr"] for rule in RULES)]
+    for expression in expressions:
+        for name in re.findall(r"shardmerge_\w+", expression):
+            assert re.sub("_(bucket|sum|count)$", "", name) in known, expression
+    # promtool reads each of them as the expression of a rule.
+    file = tmp_path / "rules.yml"
+    records = [{"record": "a:b", "expr": shown(each)} for each in QUERIES]
+    groups = [{"name": f"g{n}", "rules": [record]} for n, record in enumerate(records)]
+    file.write_text(json.dumps({"groups": groups}))
+    promtool("check", "rules", "--lint=none", str(file))
+    file.write_text(hurried())
+    promtool("check", "rules", str(file))
+
+
+def shown(query: str) -> str:
+    """A query of the dashboard with the ranges that Grafana would choose."""
+    return query.replace("$__rate_interval", "10s").replace("$__range", "1m")
+
+
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -165,6 +192,27 @@ def keep(stack: LocalStack, topic: str, ms: int) -> None:
     answer.result(30)
 
 
+class Rest:
+    """Decisions about a shard whose rows may go on."""
+
+    def __init__(self, line: Line, shard: ShardId) -> None:
+        self._line, self._shard = line, shard
+
+    def decide(
+        self, columns: str, *statements: TargetStatement, releases: tuple[ShardId, ...] = ()
+    ) -> None:
+        """A schema change of the shard, and its decision."""
+        line = self._line
+        line.begin()
+        offset, place = line.change(), line.here()
+        line.commit()
+        line.decide(self._shard, offset, place, columns, *statements, releases=releases)
+
+    def answer(self, **of_decision: tuple[ShardId, ...]) -> None:
+        """The decision of a command."""
+        self._line._send(replace(self._line._answered(), **of_decision))  # type: ignore[arg-type]
+
+
 @pytest.fixture
 def line(stack: LocalStack) -> Iterator[Line]:
     line = Line(stack)
@@ -205,7 +253,11 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
             wanted = {f"Shardmerge{name}" for name in names}
             server.until(f"{wanted} end", lambda: not wanted & server.firing())
 
-        # A row that the target cannot hold, a shard that a decision holds, a refused statement.
+        rest = Rest(line, odd)
+        server.until("the target is made", lambda: "a" in line.columns())
+        line.session.execute(f"ALTER TABLE {line.target.sql} ADD COLUMN `c` date")
+        # A shard that a decision holds, in a topic that keeps rows for an hour; a statement that
+        # the target refuses; a debt, which waits for the held rows.
         line.begin()
         line.rows(held, {"id": 1, "a": 1})
         offset, place = line.change(), line.here()
@@ -213,30 +265,42 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         line.commit()
         keep(stack, line.topic_of(held), 3_600_000)
         line.decide(held, offset, place, "id a", hold=True)
-        refused = line.statement("ALTER TABLE TARGET ADD COLUMN `id` int", c="id")
-        line.begin()
-        offset, place = line.change(), line.here()
-        line.commit()
-        line.decide(odd, offset, place, "id a", refused)
-        fires("ProcessDown", "ConnectorFailed", "ShardHeld", "StatementRefused", "RetentionLeft")
+        rest.decide("id a c", line.statement("ALTER TABLE TARGET ADD COLUMN `c` int", c="c"))
+        drop = line.statement("ALTER TABLE TARGET DROP COLUMN `a`", CONTRACTING, a="")
+        rest.decide("id c", replace(drop, subjects=("column:a",)))
+        fires(
+            "ProcessDown", "ConnectorFailed", "ShardHeld", "StatementRefused", "RetentionLeft",
+            "DebtOld",
+        )  # fmt: skip
 
+        # Every cause ends but the missing connector's; another shard's row is replaced.
         end.callback(serve(tuple, "127.0.0.1", away))
-        keep(stack, line.topic_of(held), -1)
+        line.session.execute(f"ALTER TABLE {line.target.sql} DROP COLUMN `c`")
+        stops("ProcessDown", "StatementRefused")
+        rest.decide("id c", releases=(held,))
+        stops("RetentionLeft", "ShardHeld", "DebtOld")
         line.begin()
-        offset, place = line.change(), line.here()
+        line.rows(odd, {"id": 1, "c": 5})
         line.commit()
-        line.decide(odd, offset, place, "id a", releases=(held,))
-        stops("ProcessDown", "RetentionLeft")
-        # What the target refused is gone in its way.
-        line.session.execute(f"ALTER TABLE {line.target.sql} CHANGE `id` `k` int NOT NULL")
-        stops("StatementRefused", "ShardHeld")
+        fires("RowsOverwritten")
+
+        # A paused shard; a statement that waits for a reader's metadata lock.
+        rest.answer(pauses=(odd,))
+        reader = MySqlSession(line.address)
+        end.callback(reader.close)
+        reader.execute("BEGIN")
+        reader.query(f"SELECT * FROM {line.target.sql}")
+        rest.decide("id c e", line.statement("ALTER TABLE TARGET ADD COLUMN `e` int", e="e"))
+        fires("ShardPaused", "StatementLong")
+        reader.execute("COMMIT")
+        rest.answer(resumes=(odd,))
+        stops("ShardPaused", "StatementLong", "RowsOverwritten")
 
         stands.set()
         fires("SinkStalled")
         stands.clear()
         stops("SinkStalled")
 
-        shown = {q: q.replace("$__rate_interval", "10s").replace("$__range", "1m") for q in QUERIES}
         of_sink = [q for q in QUERIES if "shardmerge_agents" not in q]
-        lacking = [q for q in of_sink if not server.query(shown[q])]
+        lacking = [q for q in of_sink if not server.query(shown(q))]
         assert lacking == []
