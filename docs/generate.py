@@ -28,6 +28,7 @@ from shardmerge.cli.views import call_shapes, shapes
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
 from shardmerge.connectors.event_log import LOG_FORMAT
+from shardmerge.connectors.metrics.catalog import PROCESSES
 from shardmerge.schemas.codes.registry import families
 from shardmerge.schemas.model import errors
 from shardmerge.schemas.model.policies import RowOperation
@@ -84,6 +85,9 @@ _SINK_VARIABLES = {
     "log_level": sink.LOG_LEVEL,
     "log_format": LOG_FORMAT,
     "jars": sink.JARS,
+    "metrics_host": sink.METRICS_HOST,
+    "metrics_port": sink.METRICS_PORT,
+    "metrics_per_shard": sink.METRICS_PER_SHARD,
 }
 _FAILPOINT_MEANING = (
     "Where the sink's driver or one of its tasks kills itself, for tests: `<place>:<passing>`."
@@ -412,6 +416,25 @@ def event_fields() -> str:
     return table("field | value", rows)
 
 
+def metrics() -> str:
+    """The metrics of each process."""
+    sections = []
+    for process, held in PROCESSES.items():
+        rows = [
+            (
+                f"`{family.name}`",
+                family.kind.value,
+                ", ".join(f"`{label}`" for label in family.labels),
+                family.unit,
+                markdown(family.meaning),
+            )
+            for family in held
+        ]
+        heads = "metric | type | labels | unit | meaning"
+        sections.append(f"## {process.capitalize()}\n\n{table(heads, rows)}")
+    return "\n\n".join(sections)
+
+
 def generated() -> dict[str, str]:
     """Every generated part by its name."""
     pipeline = parse_pipeline(_MINIMAL, {})
@@ -436,6 +459,7 @@ def generated() -> dict[str, str]:
         "codes": code_sections(),
         "events": events(),
         "event-fields": event_fields(),
+        "metrics": metrics(),
         "value-limits": "\n".join(f"* {limit.sentence}." for limit in LIMITS),
     }
 

@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 
 from shardmerge.connectors.event_log import logger, set_up
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
@@ -25,6 +27,7 @@ from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.intake import Intake, tailed
 from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
+from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.targets.interface import Target
@@ -87,14 +90,33 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         publisher=publisher,
         epoch=epoch,
     )
+    stop_metrics = _serve_metrics(settings, driver, bootstrap)
     try:
         _turn(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
     finally:
+        stop_metrics()
         statements.stop()
         publisher.close()
         tail.close()
         target.close()
     log.info("sink_ended", pipeline=pipeline.name)
+
+
+def _serve_metrics(settings: SinkSettings, driver: Driver, bootstrap: str) -> Callable[[], None]:
+    """Serve the metrics if that is wanted. Returns what ends it."""
+    if not settings.metrics_port:
+        return lambda: None
+    host, port = settings.metrics_host, settings.metrics_port
+    watch = RetentionWatch(bootstrap, driver.metrics.held_rows, driver.metrics.retention_read)
+    stop = serve(partial(driver.metrics.samples, per_shard=settings.metrics_per_shard), host, port)
+    watch.start()
+    log.info("metrics_served", address=f"{host}:{port}")
+
+    def stop_both() -> None:
+        stop()
+        watch.stop()
+
+    return stop_both
 
 
 def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:

@@ -115,7 +115,15 @@ def delete(sources: tuple[str, ...], path: Path, yes: bool) -> None:
 @pipeline_option
 @click.option("--interval", default=3.0, show_default=True, help="Seconds between two looks.")
 @click.option("--create", is_flag=True, help="Make topics and connectors first.")
-def watch(path: Path, interval: float, create: bool) -> None:
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address of the metrics."
+)
+@click.option(
+    "--metrics-port", default=0, show_default=True, help="Port of the metrics; 0 for none."
+)
+def watch(
+    path: Path, *, interval: float, create: bool, metrics_host: str, metrics_port: int
+) -> None:
     """Run the watchdog: restart and repair connectors until TERM.
 
     Kafka Connect itself never restarts a task that failed.
@@ -124,6 +132,7 @@ def watch(path: Path, interval: float, create: bool) -> None:
     pipeline file is wrong.
     """
     arguments = ["--pipeline", str(path), "--interval", str(interval)]
+    arguments += ["--metrics-host", metrics_host, "--metrics-port", str(metrics_port)]
     raise SystemExit(watch_connectors([*arguments, *(["--create"] if create else ())]))
 
 

@@ -45,7 +45,17 @@ def agents(
 @click.command()
 @pipeline_option
 @click.option("--master", help="Spark's master URL.  [default: local[2]]")
-def sink(path: Path, master: str | None) -> None:
+@click.option("--metrics-host", help="Address of the metrics.  [default: 127.0.0.1]")
+@click.option("--metrics-port", help="Port of the metrics; 0 for none.  [default: 0]")
+@click.option("--metrics-per-shard", is_flag=True, help="Serve metrics of every shard, too.")
+def sink(
+    path: Path,
+    *,
+    master: str | None,
+    metrics_host: str | None,
+    metrics_port: str | None,
+    metrics_per_shard: bool,
+) -> None:
     """Run the sink, which applies rows and statements to the target, until TERM.
 
     What is not given here comes from the environment, see the reference.
@@ -53,5 +63,14 @@ def sink(path: Path, master: str | None) -> None:
     Ends with 0 when it was told to stop; with 1 when it cannot go on; with 2 when its settings or
     the pipeline file are wrong.
     """
-    arguments = ["--pipeline", str(path), *(["--master", master] if master else ())]
+    given = {
+        "--pipeline": str(path),
+        "--master": master,
+        "--metrics-host": metrics_host,
+        "--metrics-port": metrics_port,
+    }
+    arguments = [
+        word for name, value in given.items() if value is not None for word in (name, value)
+    ]
+    arguments += ["--metrics-per-shard"] if metrics_per_shard else []
     raise SystemExit(loaded("shardmerge.spark_sink.job", "spark").main(arguments))
