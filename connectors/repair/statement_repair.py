@@ -259,7 +259,8 @@ class StatementRepair:
             return stand, gap
         for statement in lost:
             self._connector.topics.add_statement(statement)
-        log.info("statement_records_written", source=self._connector.source.name, count=len(lost))
+        source = self._connector.source.name
+        log.info("statement_records_written", source=source, records=len(lost))
         stand = replace(stand, delivered=self._connector.topics.delivered())
         return stand, self._gap(stand, behind)
 
