@@ -99,7 +99,7 @@ def statements(twin: Twin) -> Iterator[Written]:
         for written in () if path.name == "ddl_fixture.sql" else read(path):
             sql = written.sql
             # A session's own sql_mode is in no record: a source has the one of its pipeline file.
-            skipped = written.flags & {"ignore", "noexec", "ansi"}
+            skipped = bool(written.flags & {"ignore", "noexec", "ansi"})
             skipped = skipped or "TEMPORARY" in sql or "MERGE" in sql or sql.strip() == UNTOLD
             if not skipped and written.context(twin.context).flavour == twin.context.flavour:
                 yield written
