@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -9,6 +10,7 @@ from shardmerge.schemas.model.policies import RoutePolicies
 
 from .routing import RoutingRule
 from .settings import Pipeline, Target
+from .tls import Tls
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
@@ -30,8 +32,8 @@ def _target(target: Target) -> list[str]:
     catalog = values.pop("catalog")
     if catalog is None:
         return [_block("[target]", values)]
-    for nowhere in ("host", "port", "user", "password"):
-        del values[nowhere]
+    for nowhere in ("host", "port", "user", "password", "tls"):
+        values.pop(nowhere, None)
     properties = {f'"{key}"': value for key, value in catalog.properties}
     named = _block("[target.catalog]", {"name": catalog.name, **properties})
     return [_block("[target]", values), named]
@@ -60,7 +62,13 @@ def _policies(policies: RoutePolicies) -> dict[str, Any]:
 
 
 def _values(record: Any) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in fields(record)}
+    found = {field.name: getattr(record, field.name) for field in fields(record)}
+    if found.get("client") == ():
+        del found["client"]
+    for name in ("tls", "schema_registry_tls"):
+        if found.get(name) == Tls():
+            del found[name]
+    return found
 
 
 def _block(head: str, values: dict[str, Any]) -> str:
@@ -73,7 +81,16 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, Tls):
+        return _toml({name: text for name, text in _values(value).items() if text})
+    if isinstance(value, tuple):
+        return _toml(dict(value))
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {_toml(item)}" for name, item in value.items()) + "}"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+        items = (f"{_key(name)} = {_toml(item)}" for name, item in value.items())
+        return "{" + ", ".join(items) + "}"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name) else _toml(name)
