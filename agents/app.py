@@ -17,6 +17,7 @@ from typing import Any
 
 import faust
 
+from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import GapCheck
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
@@ -53,9 +54,9 @@ def build_app(
         format_: Of our own records.
         check: Called before each write of the agents.
     """
-    servers = pipeline.kafka.bootstrap_servers
     view = StatusView()
-    reader = ViewReader(servers, [spec.name for spec in viewed_topics(pipeline)], view, format_)
+    viewed = [spec.name for spec in viewed_topics(pipeline)]
+    reader = ViewReader(pipeline.kafka, viewed, view, format_)
 
     def new_web(app: Any) -> StatusWeb:
         return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader)
@@ -63,7 +64,7 @@ def build_app(
     app = App(
         f"{pipeline.name}-agents",
         new_web=new_web,
-        broker=[f"kafka://{server.strip()}" for server in servers.split(",")],
+        **faust_settings(pipeline.kafka),
         store="rocksdb://",
         datadir=str(settings.data_directory),
         Table=Table,
@@ -93,7 +94,7 @@ def build_app(
         worker_redirect_stdouts=False,
     )
     app.service(reader)
-    gaps = GapCheck(servers)
+    gaps = GapCheck(pipeline.kafka)
     add_tracker(app, pipeline, gaps, format_, failing=settings.failpoint, check=check)
     add_coordinator(app, pipeline, gaps, format_, failing=settings.failpoint, check=check)
     _log_assignment(app)
@@ -138,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
-        create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
+        create_topics(pipeline.kafka, topics.own_topics(pipeline))
         standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
         format_ = awaited_record_format(pipeline.kafka)
         app = build_app(pipeline, settings, format_, standstill.check)

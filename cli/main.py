@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from shardmerge.cli.checks.findings import Finding
+from shardmerge.cli.checks.password_rules import password_findings
 from shardmerge.cli.checks.topic_rules import topic_findings
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
@@ -168,7 +169,9 @@ def check(path: Path, offline: bool) -> None:
         f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
         f"{len(pipeline.routes)} routing rules"
     )
-    findings = [] if offline else [*server_findings(pipeline), *_topic_findings(pipeline)]
+    findings = password_findings(pipeline)
+    if not offline:
+        findings += [*server_findings(pipeline), *_topic_findings(pipeline)]
     faults = [finding.line for finding in findings if finding.fault]
     faults += [] if offline else _connect_faults(pipeline)
     for fault in faults:
@@ -187,8 +190,11 @@ def check(path: Path, offline: bool) -> None:
 
 def _connect_faults(pipeline: Pipeline) -> list[str]:
     """What keeps Kafka Connect from exactly-once delivery, and from exact values."""
-    rest = ConnectRest(pipeline.connect.url, patience_s=5.0)
     faults = []
+    try:
+        rest = ConnectRest.of(pipeline.connect, patience_s=5.0)
+    except ConfigError as error:
+        return [str(error)]
     try:
         check_values(rest, pipeline)
     except ShardMergeError as error:
@@ -207,7 +213,7 @@ def _connect_faults(pipeline: Pipeline) -> list[str]:
 def _topic_findings(pipeline: Pipeline) -> list[Finding]:
     """Topics that are missing or differ from what they must be."""
     try:
-        found = describe_topics(pipeline.kafka.bootstrap_servers, timeout_s=10)
+        found = describe_topics(pipeline.kafka, timeout_s=10)
     except ShardMergeError as error:
         return [Finding("topics", f"{error.message} ({error.hint})", code=error.code)]
     return topic_findings(pipeline, found)

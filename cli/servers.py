@@ -20,7 +20,9 @@ from shardmerge.cli.checks.server_rules import (
     target_findings,
 )
 from shardmerge.cli.checks.value_rules import value_findings, year_findings
+from shardmerge.connectors.access.mysql import connect
 from shardmerge.schemas.model.charsets import charset_name
+from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule, route
@@ -58,7 +60,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
                 ranges |= _key_ranges(cursor, source, captured, routes)
                 definitions += _definitions(cursor, source, captured, routes)
-        except pymysql.MySQLError as error:
+        except (pymysql.MySQLError, ConfigError) as error:
             found.append(Finding(f"source {source.name}", _text(error), code="SM-6101"))
     found += shard_findings(
         pipeline.sources,
@@ -75,7 +77,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
             found += target_findings(pipeline.target, _variables(cursor))
             for target in _targets(pipeline, tables):
                 found += table_findings(_facts(cursor, target))
-    except pymysql.MySQLError as error:
+    except (pymysql.MySQLError, ConfigError) as error:
         found.append(Finding("target", _text(error), code="SM-6101"))
     return found
 
@@ -200,7 +202,7 @@ def _unless_locked(cursor: Cursor, query: str) -> Sequence[tuple[object, ...]]:
     """The rows of a query; none where a table stays locked for longer than ``_LOCK_WAIT_S``."""
     try:
         cursor.execute(query)
-    except pymysql.MySQLError as error:
+    except (pymysql.MySQLError, ConfigError) as error:
         if error.args[0] != _LOCK_WAIT_TIMEOUT:
             raise
         return ()
@@ -255,11 +257,8 @@ def _variables(cursor: Cursor) -> dict[str, str]:
 
 @contextmanager
 def _cursor(server: Source | Target) -> Iterator[Cursor]:
-    connection = pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
+    connection = connect(
+        server,
         connect_timeout=_TIMEOUT_S,
         read_timeout=_TIMEOUT_S,
         autocommit=True,  # no lock on a table outlives its query
@@ -271,5 +270,5 @@ def _cursor(server: Source | Target) -> Iterator[Cursor]:
         connection.close()
 
 
-def _text(error: pymysql.MySQLError) -> str:
+def _text(error: pymysql.MySQLError | ConfigError) -> str:
     return str(error.args[1] if len(error.args) > 1 else error)

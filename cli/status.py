@@ -29,7 +29,7 @@ def read_facts(pipeline: Pipeline) -> tuple[Facts, datetime]:
     Raises:
         StackError: Kafka does not answer, or the topics cannot be read to these ends.
     """
-    reader, observer = OffsetReader(pipeline.kafka.bootstrap_servers), Observer(pipeline)
+    reader, observer = OffsetReader(pipeline.kafka), Observer(pipeline)
     known = reader.partitions(observer.topics)
     ends: dict[str, int] = {}
     for topic in observer.topics:

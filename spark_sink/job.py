@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
+from shardmerge.connectors.access.kafka import check_admitted
 from shardmerge.connectors.event_log import logger, set_up
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
@@ -58,24 +59,25 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     Raises:
         ShardMergeError: The sink cannot start, or must not go on.
     """
-    bootstrap = pipeline.kafka.bootstrap_servers
-    format_ = awaited_record_format(pipeline.kafka, lambda: stopped.requested)
+    kafka = pipeline.kafka
+    check_admitted(kafka)
+    format_ = awaited_record_format(kafka, lambda: stopped.requested)
     target = open_target(settings, pipeline)
     target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
-    create_topics(bootstrap, topics.own_topics(pipeline))
+    create_topics(kafka, topics.own_topics(pipeline))
     epoch = _take_over(target.state, stopped)
     log.info("sink_started", pipeline=pipeline.name, writer_epoch=epoch)
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
-    tail = TopicTail(bootstrap, tailed(pipeline))
-    publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name, format_)
+    tail = TopicTail(kafka, tailed(pipeline))
+    publisher = ProgressPublisher(kafka, topics.sink_progress(pipeline).name, format_)
     driver = Driver(
         pipeline,
         intake=Intake(
             pipeline,
-            OffsetReader(bootstrap),
+            OffsetReader(kafka),
             tail,
             format_,
             orders_partitions=target.batches.orders_partitions,

@@ -6,6 +6,7 @@ waited out here, so that a caller sees either an answer or a ``StackError`` with
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,13 +14,31 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import requests
+from requests.adapters import HTTPAdapter
+from requests.auth import HTTPBasicAuth
 
+from shardmerge.connectors.access.secrets import resolved
+from shardmerge.connectors.access.tls_context import client_context, tls_fault
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Connect
+from shardmerge.schemas.pipeline.tls import Tls
 
 log = logger(__name__)
 _REQUEST_TIMEOUT_S = 30.0
 _PAUSE_S = 0.2
+_NO_TLS = (
+    "is ca under [connect.tls] of the pipeline file the CA of the worker's certificate, is the "
+    "certificate not expired, and does it name the host of url?"
+)
+_LINK_FAILURE = "Communications link failure"
+"""All that MySQL's driver says when TLS fails, or the server is away."""
+_NO_LINK = (
+    "can the worker's machine reach the server, and if tls is set: is the CA of the server's "
+    "certificate in truststore, is the certificate not expired, and does it name the host?"
+)
+_REFUSED = (requests.codes.unauthorized, requests.codes.forbidden)
+_NO_ACCESS = "are user and password under [connect] of the pipeline file right?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +99,38 @@ class ConnectRest:
     Args:
         url: Such as ``http://127.0.0.1:8083``.
         patience_s: How long a worker that does not answer, or rebalances, is waited for.
+        access: User, password and certificates.
     """
 
-    def __init__(self, url: str, *, patience_s: float = 60.0) -> None:
+    def __init__(
+        self, url: str, *, patience_s: float = 60.0, access: Connect | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self._patience_s = patience_s
         self._session = requests.Session()
         # A proxy of the environment cannot see this machine's own addresses.
         self._session.trust_env = urlsplit(url).hostname not in ("127.0.0.1", "localhost")
+        if access is not None:
+            self._gain_access(access)
+
+    @classmethod
+    def of(cls, connect: Connect, *, patience_s: float = 60.0) -> ConnectRest:
+        """A client of the pipeline file's cluster.
+
+        Raises:
+            ConfigError: A password or a file is not where the pipeline file says.
+        """
+        return cls(connect.url, patience_s=patience_s, access=connect)
+
+    def _gain_access(self, access: Connect) -> None:
+        if access.user:
+            # As bytes: a text would be taken for Latin-1.
+            user, password = access.user.encode(), resolved(access.password).encode()
+            self._session.auth = HTTPBasicAuth(user, password)
+        if access.tls != Tls():
+            self._session.mount("https://", _TlsAdapter(client_context(access.tls)))
+            # Else the library would trust its own list of CAs, too.
+            self._session.verify = access.tls.ca or True
 
     def close(self) -> None:
         """Give the connection back."""
@@ -270,7 +313,9 @@ class ConnectRest:
         if objections := self.validate(config):
             texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
             raise StackError(
-                f"connector {config['name']} is refused: {'; '.join(texts)}", code="SM-4303"
+                f"connector {config['name']} is refused: {'; '.join(texts)}",
+                hint=_NO_LINK if _LINK_FAILURE in "".join(texts) else "",
+                code="SM-4303",
             )
 
     def _call(
@@ -288,13 +333,18 @@ class ConnectRest:
                     method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S
                 )
             except requests.RequestException as error:
-                problem = f"Kafka Connect at {self.url} cannot be reached: {error}"
+                fault = tls_fault(error)
+                problem = f"Kafka Connect at {self.url} cannot be reached: {fault or error}"
+                if "certificate" in fault:
+                    raise StackError(problem, hint=_NO_TLS, code="SM-4311") from error
             else:
                 missing = answer.status_code == requests.codes.not_found
                 if answer.ok or (missing_ok and missing and not _is_passing(answer)):
                     return answer
                 problem = f"{method} {self.url}{path} → {answer.status_code}: {_message(answer)}"
                 if not _is_passing(answer):
+                    if answer.status_code in _REFUSED:
+                        raise StackError(problem, hint=_NO_ACCESS, code="SM-4311")
                     raise StackError(problem, code="SM-4304")
             if time.monotonic() > deadline:
                 raise StackError(
@@ -302,6 +352,18 @@ class ConnectRest:
                 )
             log.debug("connect_retried", reason=problem)
             time.sleep(_PAUSE_S)
+
+
+class _TlsAdapter(HTTPAdapter):
+    """Connects with a context of ours."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__()
+
+    def init_poolmanager(self, *arguments: Any, **settings: Any) -> None:
+        """Called by ``requests``."""
+        super().init_poolmanager(*arguments, **settings, ssl_context=self._context)
 
 
 def _is_passing(answer: requests.Response) -> bool:
