@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
-import pymysql
-from pymysql.cursors import Cursor
-
-Connection: TypeAlias = "pymysql.Connection[Cursor]"
+from shardmerge.connectors.access.mysql import Connection, Server, connect
 
 
-def connected(host: str, port: int, user: str, password: str, **options: Any) -> Connection:
+def connected(server: Server, **options: Any) -> Connection:
     """A connection that commits every statement, in UTC; ``options`` are PyMySQL's."""
     init = options.pop("init_command", "SET time_zone = '+00:00'")
-    return pymysql.connect(
-        host=host,
-        port=port,
-        user=user,
-        password=password,
+    return connect(
+        server,
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=10,
