@@ -183,8 +183,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Watch the connectors of a pipeline file until TERM or INT.
 
     Returns:
-        0; 1 when the connectors cannot be made, or a password is not where the file says; 2 when the
-        file is wrong.
+        0; 1 when the connectors cannot be made, or a password is not where the file says; 2 when
+        the file is wrong.
     """
     parser = argparse.ArgumentParser(description="Restart failed connectors of a pipeline.")
     parser.add_argument("--pipeline", type=Path, required=True)

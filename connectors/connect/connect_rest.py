@@ -6,23 +6,19 @@ waited out here, so that a caller sees either an answer or a ``StackError`` with
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import requests
-from requests.adapters import HTTPAdapter
-from requests.auth import HTTPBasicAuth
 
-from shardmerge.connectors.access.secrets import resolved
-from shardmerge.connectors.access.tls_context import client_context, tls_fault
+from shardmerge.connectors.access.http import session
+from shardmerge.connectors.access.tls_context import tls_fault
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Connect
-from shardmerge.schemas.pipeline.tls import Tls
 
 log = logger(__name__)
 _REQUEST_TIMEOUT_S = 30.0
@@ -36,6 +32,10 @@ _LINK_FAILURE = "Communications link failure"
 _NO_LINK = (
     "can the worker's machine reach the server, and if tls is set: is the CA of the server's "
     "certificate in truststore, is the certificate not expired, and does it name the host?"
+)
+_NOT_LOOKED_UP = (
+    "the worker looks up the password: are env and directory among its config.providers, and has "
+    "it the variable, or the file without a line break at its end?"
 )
 _REFUSED = (requests.codes.unauthorized, requests.codes.forbidden)
 _NO_ACCESS = "are user and password under [connect] of the pipeline file right?"
@@ -107,11 +107,7 @@ class ConnectRest:
     ) -> None:
         self.url = url.rstrip("/")
         self._patience_s = patience_s
-        self._session = requests.Session()
-        # A proxy of the environment cannot see this machine's own addresses.
-        self._session.trust_env = urlsplit(url).hostname not in ("127.0.0.1", "localhost")
-        if access is not None:
-            self._gain_access(access)
+        self._session = session(access or Connect(url))
 
     @classmethod
     def of(cls, connect: Connect, *, patience_s: float = 60.0) -> ConnectRest:
@@ -121,16 +117,6 @@ class ConnectRest:
             ConfigError: A password or a file is not where the pipeline file says.
         """
         return cls(connect.url, patience_s=patience_s, access=connect)
-
-    def _gain_access(self, access: Connect) -> None:
-        if access.user:
-            # As bytes: a text would be taken for Latin-1.
-            user, password = access.user.encode(), resolved(access.password).encode()
-            self._session.auth = HTTPBasicAuth(user, password)
-        if access.tls != Tls():
-            self._session.mount("https://", _TlsAdapter(client_context(access.tls)))
-            # Else the library would trust its own list of CAs, too.
-            self._session.verify = access.tls.ca or True
 
     def close(self) -> None:
         """Give the connection back."""
@@ -314,7 +300,7 @@ class ConnectRest:
             texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
             raise StackError(
                 f"connector {config['name']} is refused: {'; '.join(texts)}",
-                hint=_NO_LINK if _LINK_FAILURE in "".join(texts) else "",
+                hint=_refusal_hint("".join(texts), config),
                 code="SM-4303",
             )
 
@@ -354,16 +340,12 @@ class ConnectRest:
             time.sleep(_PAUSE_S)
 
 
-class _TlsAdapter(HTTPAdapter):
-    """Connects with a context of ours."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._context = context
-        super().__init__()
-
-    def init_poolmanager(self, *arguments: Any, **settings: Any) -> None:
-        """Called by ``requests``."""
-        super().init_poolmanager(*arguments, **settings, ssl_context=self._context)
+def _refusal_hint(objections: str, config: Mapping[str, str]) -> str:
+    if _LINK_FAILURE in objections:
+        return _NO_LINK
+    if "Access denied" in objections and "${" in config.get("database.password", ""):
+        return _NOT_LOOKED_UP
+    return ""
 
 
 def _is_passing(answer: requests.Response) -> bool:

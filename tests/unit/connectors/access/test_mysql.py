@@ -18,7 +18,7 @@ MADE_BY = {
     r"\bpymysql\.connect\(": "connectors/access/mysql.py",
     r"(?<!\.)\b(?:Consumer|Producer|AdminClient)\(": "connectors/access/kafka.py",
     r"\bHTTPSConnection\(": "connectors/kafka/registry.py",
-    r"\brequests\.Session\(": "connectors/connect/connect_rest.py",
+    r"\brequests\.Session\(": "connectors/access/http.py",
 }
 OF_THIS_MACHINE = {"local/line.py", "local/servers/processes.py", "local/servers/mysql.py"}
 """They ask what the local stack has started, on 127.0.0.1 alone."""

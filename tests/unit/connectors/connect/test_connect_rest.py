@@ -353,3 +353,24 @@ def test_a_user_is_sent_and_one_that_is_refused_is_told_without_a_password(
     assert "geh" not in str(caught.value)
     sent = worker.headers[-1]["Authorization"].removeprefix("Basic ")
     assert b64decode(sent).decode() == "me:gehäim"
+
+
+@pytest.mark.parametrize(
+    ("password", "objection", "hint"),
+    [
+        ("${env:P}", "Unable to connect: Access denied for user 'u'", "config.providers"),
+        ("p", "Unable to connect: Access denied for user 'u'", ""),
+        ("p", "Unable to connect: Communications link failure", "truststore"),
+    ],
+)
+def test_what_can_be_behind_a_refused_connection_is_told(
+    worker: Worker, rest: ConnectRest, password: str, objection: str, hint: str
+) -> None:
+    worker.on("GET", "/connectors/c/config", (404, {"message": "none"}))
+    worker.on("PUT", VALIDATE, (200, objections(database_hostname=[objection])))
+
+    with pytest.raises(StackError, match="is refused") as caught:
+        rest.create_or_update("c", CONFIG | {"database.password": password})
+
+    assert hint in caught.value.hint
+    assert bool(hint) == bool(caught.value.hint)
