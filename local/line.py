@@ -61,9 +61,7 @@ class Line:
 
     Args:
         target: A server outside the line; None: the line starts a MySQL server for it.
-        secured: Settings of secure connections for the stack's ports.
-        access: Gives the pipeline what it needs to connect to a secured stack.
-        before_connect: Called when every server but Connect is up.
+        secured, before_connect: Of the stack; ``access`` gives the pipeline what they ask for.
 
     Attributes:
         pipeline: What it merges; known once started or attached.
