@@ -19,8 +19,8 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.secrets import PROVIDERS, for_connect
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline
 from shardmerge.schemas.pipeline.tls import Tls
+from tests.authority import Authority, Identity
 
-from .authority import Authority, Identity
 from .rights import bindings, grants
 
 CANARY = "Canary7Password"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.integration.secure.authority import Authority, Identity
+from tests.authority import Authority, Identity
 
 PASSWORD = "of the stores"
 
