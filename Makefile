@@ -116,6 +116,10 @@ scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against 
 test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a TiDB (TIDB=USER:PASSWORD@HOST:PORT; else that of `make tidb` is started)
 	@PYTHONPATH=. $(PY) -m tests.tidb.suite --tidb '$(TIDB)' --random $(or $(COUNT),20) --seed $(or $(SEED),2000) $(ARGS)
 
+.PHONY: test-sources
+test-sources: $(ARTIFACTS) | java ## The contract of sources on every server: MySQL 5.7, 8.0, 9.7, MariaDB 10.11, 11.8 (make test: a part of it)
+	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/sources $(ARGS)
+
 .PHONY: rollouts
 rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) on against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner --random $(or $(COUNT),100) --seed $(or $(SEED),0) $(ARGS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import faust
 
 from shardmerge.agents.runtime.credentials import faust_settings
-from shardmerge.agents.runtime.delivery import GapCheck
+from shardmerge.agents.runtime.delivery import Carrier, GapCheck
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
@@ -30,6 +30,8 @@ from shardmerge.connectors.event_log import add_log_option, form_of, logger, set
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.connectors.metrics import catalog
+from shardmerge.connectors.metrics.family import Sample
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
@@ -58,8 +60,14 @@ def build_app(
     viewed = [spec.name for spec in viewed_topics(pipeline)]
     reader = ViewReader(pipeline.kafka, viewed, view, format_)
 
+    carriers: dict[str, Carrier] = {}
+
+    def measured() -> Iterator[Sample]:
+        for name, carrier in carriers.items():
+            yield Sample(catalog.AGENTS_RECORDS, (name,), carrier.completed)
+
     def new_web(app: Any) -> StatusWeb:
-        return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader)
+        return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader, measured=measured)
 
     app = App(
         f"{pipeline.name}-agents",
@@ -95,8 +103,9 @@ def build_app(
     )
     app.service(reader)
     gaps = GapCheck(pipeline.kafka)
-    add_tracker(app, pipeline, gaps, format_, failing=settings.failpoint, check=check)
-    add_coordinator(app, pipeline, gaps, format_, failing=settings.failpoint, check=check)
+    for name, add in (("tracker", add_tracker), ("coordinator", add_coordinator)):
+        failing = settings.failpoint
+        carriers[name] = add(app, pipeline, gaps, format_, failing=failing, check=check)
     _log_assignment(app)
     _close_with(app, gaps)
     return app

@@ -1,4 +1,4 @@
-"""The ``shardmerge`` command: a whole pipeline on one machine, the demo, checks of a pipeline file.
+"""The ``shardmerge`` command: runs a pipeline, shows what it does and why, checks its file.
 
 May import everything; nothing imports it.
 """

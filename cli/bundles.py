@@ -11,7 +11,6 @@ from typing import BinaryIO
 from shardmerge.agents.replay.bundle import Manifest, write_bundle
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.kafka.record_formats import json_of_connectors, record_format
-from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline, Target
@@ -19,6 +18,8 @@ from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.pipeline.tls import Tls
 from shardmerge.schemas.records.record_format import RecordFormat
+
+from .clients import topic_reader
 
 
 def everything(pipeline: Pipeline) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ def write_from_kafka(
     Raises:
         StackError: Kafka does not answer, or a required topic does not exist.
     """
-    with TopicReader(pipeline.kafka) as reader:
+    with topic_reader(pipeline) as reader:
         extents = [extent for name in names for extent in reader.extents([name])]
         found = {extent.topic for extent in extents}
         sources = {topics.schema_changes(pipeline, s.name).name for s in pipeline.sources}
@@ -136,9 +137,9 @@ def without_passwords(pipeline: Pipeline) -> Pipeline:
             schema_registry_tls=Tls(),
             client=(),
         ),
-        connect=replace(pipeline.connect, user="", password="", tls=Tls(), client=()),
+        connect=replace(pipeline.connect, user="", password="", tls=Tls(), client=(), connector=()),
         sources=tuple(
-            replace(source, password="", connect_password="", tls=Tls())
+            replace(source, password="", connect_password="", tls=Tls(), connector=())
             for source in pipeline.sources
         ),
         target=replace(pipeline.target, password="", tls=Tls(), catalog=_named(pipeline.target)),

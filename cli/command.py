@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
-import os
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,18 @@ from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import SETTABLE
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
+
+from .parameters import json_option, login_name, pipeline_option, read_pipeline
+from .views.call_shapes import GivenCommand
+from .views.decisions import decision_line
+from .views.picture import Decided
 
 _SEND_S = 30.0
 _HELP = f"""Tell a target's coordinator what to do, and print its answer.
@@ -82,13 +86,7 @@ class Given:
 @click.command(help=_HELP)
 @click.argument("kind", type=click.Choice(_KINDS), metavar="KIND")
 @click.argument("argument", default="")
-@click.option(
-    "--pipeline",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The pipeline file.",
-)
+@pipeline_option
 @click.option(
     "--shard",
     metavar="SOURCE/DATABASE.TABLE",
@@ -101,28 +99,57 @@ class Given:
     default="",
     help="The target that it concerns; by default that of the shard's route.",
 )
+@click.option(
+    "--by",
+    default=login_name,
+    show_default="your login name",
+    help="Who gives the command; the record keeps it.",
+)
+@json_option
 @click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
-def command(kind: str, argument: str, *, path: Path, shard: str, target: str, wait: float) -> None:
+def command(
+    kind: str,
+    argument: str,
+    *,
+    path: Path,
+    shard: str,
+    target: str,
+    by: str,
+    as_json: bool,
+    wait: float,
+) -> None:
     """Give a command, print its answer; see ``_HELP``."""
     try:
-        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
+        pipeline = read_pipeline(path)
         if argument.startswith("@"):
             argument = Path(argument[1:]).read_text(encoding="utf-8")
-        given = give(pipeline, command_of(pipeline, kind, argument, shard, target), wait)
+        said = command_of(pipeline, kind, argument, shard, target, by=by)
+        given = give(pipeline, said, wait)
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
+    if as_json:
+        click.echo(json.dumps(to_plain(_shape(given, said)), ensure_ascii=False))
+    elif given.answer is not None:
+        tell(given.answer)
     if given.answer is None:
         click.echo(f"{given.id} is recorded, but was not answered within {wait:.0f} s", err=True)
         click.echo("  The agents carry it out when they run: see whether they do.", err=True)
         raise SystemExit(1)
-    tell(given.answer)
     raise SystemExit(1 if given.answer.outcome is Outcome.REFUSED else 0)
 
 
 def command_of(
-    pipeline: Pipeline, kind: str, argument: str, shard: str, target: str
+    pipeline: Pipeline, kind: str, argument: str, shard: str, target: str, *, by: str = ""
 ) -> OperatorCommand:
     """The command that a command line means.
+
+    Args:
+        pipeline: Whose target it is for.
+        kind: Of the command.
+        argument: Likewise; "" without.
+        shard: As ``source/database.table``; "" without.
+        target: As ``database.table``; "" for that of the shard's route.
+        by: Who gives it.
 
     Raises:
         ConfigError: Something is missing, too much, or not written as it must be.
@@ -156,7 +183,7 @@ def command_of(
         kind=wanted,
         shard=named,
         argument=argument.strip(),
-        by=getpass.getuser(),
+        by=by.strip() or login_name(),
         ts_ms=int(time.time() * 1000),
     )
 
@@ -204,6 +231,14 @@ def tell(answer: Decision) -> None:
         click.echo(f"  {answer.code}: see `shardmerge explain-code {answer.code}`")
     if answer.hint:
         click.echo(f"  {answer.hint}")
+
+
+def _shape(given: Given, said: OperatorCommand) -> GivenCommand:
+    answer = None
+    if given.answer is not None:
+        now = round(time.time() * 1000)
+        answer = decision_line(Decided(given.answer, now), said.by, None)
+    return GivenCommand(str(given.id), answer)
 
 
 def _answer(

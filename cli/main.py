@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -12,7 +13,6 @@ import click
 from shardmerge.cli.checks.findings import Finding
 from shardmerge.cli.checks.password_rules import password_findings
 from shardmerge.cli.checks.topic_rules import topic_findings
-from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name
@@ -23,18 +23,26 @@ from shardmerge.local.demo import Demo
 from shardmerge.local.line import Line, end_on_sigterm
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
+from shardmerge.schemas.records.plain import to_plain
 
+from .clients import connect_rest
 from .command import command
 from .ddl import ddl
+from .deployment.connect import connect
+from .deployment.init import init
+from .deployment.parts import agents, sink
+from .deployment.run import run
 from .explain_code import explain_code
 from .export import export
+from .parameters import json_option, pipeline_option, read_pipeline
 from .replay import replay
 from .servers import server_findings
-from .status import lines, read_facts
+from .status import status
 from .target import target as upkeep
+from .views.call_shapes import Checked, CheckFinding
+from .views.commands import conflicts, decisions, explain, schema
 
 DEMO_ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 _FOLDER = click.option(
@@ -70,12 +78,11 @@ def main(log_format: str | None) -> None:
     end_on_sigterm()
 
 
-main.add_command(command)
-main.add_command(ddl)
-main.add_command(explain_code)
-main.add_command(export)
-main.add_command(replay)
-main.add_command(upkeep)
+for each in (
+    agents, command, conflicts, connect, ddl, decisions, explain, explain_code, export, init,
+    replay, run, schema, sink, status, upkeep,
+):  # fmt: skip
+    main.add_command(each)
 
 
 @main.command()
@@ -131,54 +138,41 @@ def down(directory: Path) -> None:
 
 
 @main.command()
-@_FOLDER
-def status(directory: Path) -> None:
-    """Show what runs, and what each target and shard is doing."""
-    line = Line(directory)
-    try:
-        line.attach()
-        faults = line.faults()
-        for fault in faults:
-            _say(f"not up: {fault}")
-        for told in lines(*read_facts(line.pipeline)):
-            _say(told)
-    except ShardMergeError as error:
-        _fail(error, directory)
-    finally:
-        line.leave()
-    raise SystemExit(1 if faults else 0)
-
-
-@main.command()
-@click.option(
-    "--pipeline",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The pipeline file.",
-)
+@pipeline_option
 @click.option("--offline", is_flag=True, help="Read the file only; connect to nothing.")
-def check(path: Path, offline: bool) -> None:
-    """Check a pipeline file, its servers and shards, Connect's exactly-once support, and topics."""
+@json_option
+def check(path: Path, offline: bool, as_json: bool) -> None:
+    """Check a pipeline file, its servers and shards, Connect's exactly-once support, and topics.
+
+    Ends with 0; with 1 when there is a fault.
+    """
     try:
-        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
+        pipeline = read_pipeline(path)
     except (OSError, ConfigError) as error:
-        _say(f"FAULT  {error}")
+        if as_json:
+            found = CheckFinding("pipeline file", str(error), fault=True, code=_code(error))
+            _say_json(Checked("", (found,)))
+        else:
+            _say(f"FAULT  {error}")
         raise SystemExit(1) from None
-    _say(
-        f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
-        f"{len(pipeline.routes)} routing rules"
-    )
+    if not as_json:
+        _say(
+            f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
+            f"{len(pipeline.routes)} routing rules"
+        )
     findings = password_findings(pipeline)
     if not offline:
-        findings += [*server_findings(pipeline), *_topic_findings(pipeline)]
-    faults = [finding.line for finding in findings if finding.fault]
-    faults += [] if offline else _connect_faults(pipeline)
-    for fault in faults:
-        _say(f"FAULT  {fault}")
-    for finding in findings:
-        if not finding.fault:
-            _say(f"warn   {finding.line}")
+        findings += [*server_findings(pipeline), *_topic_findings(pipeline), *_connect(pipeline)]
+    faults = [finding for finding in findings if finding.fault]
+    warnings = [finding for finding in findings if not finding.fault]
+    if as_json:
+        shapes = (CheckFinding(f.where, f.text, f.fault, f.code) for f in (*faults, *warnings))
+        _say_json(Checked(pipeline.name, tuple(shapes)))
+        raise SystemExit(1 if faults else 0)
+    for finding in faults:
+        _say(f"FAULT  {finding.line}")
+    for finding in warnings:
+        _say(f"warn   {finding.line}")
     if not faults and not offline:
         servers = "sources and target" if pipeline.target.catalog is None else "sources"
         _say(
@@ -188,17 +182,21 @@ def check(path: Path, offline: bool) -> None:
     raise SystemExit(1 if faults else 0)
 
 
-def _connect_faults(pipeline: Pipeline) -> list[str]:
+def _say_json(shape: Checked) -> None:
+    _say(json.dumps(to_plain(shape), ensure_ascii=False))
+
+
+def _connect(pipeline: Pipeline) -> list[Finding]:
     """What keeps Kafka Connect from exactly-once delivery, and from exact values."""
-    faults = []
     try:
-        rest = ConnectRest.of(pipeline.connect, patience_s=5.0)
+        rest = connect_rest(pipeline)
     except ConfigError as error:
-        return [str(error)]
+        return [_of_error("Kafka Connect", error)]
+    faults = []
     try:
         check_values(rest, pipeline)
     except ShardMergeError as error:
-        faults.append(str(error))
+        faults.append(_of_error("Kafka Connect", error))
     for source in pipeline.sources:
         try:
             check_worker(rest, connector_config(pipeline, source))
@@ -206,8 +204,17 @@ def _connect_faults(pipeline: Pipeline) -> list[str]:
             if name in rest.connectors():
                 check_connector(rest, name)
         except ShardMergeError as error:
-            faults.append(f"source {source.name}: {error}")
+            faults.append(_of_error(f"source {source.name}", error))
     return faults
+
+
+def _of_error(where: str, error: ShardMergeError) -> Finding:
+    hint = f" ({error.hint})" if error.hint else ""
+    return Finding(where, f"{error.message}{hint}", code=error.code)
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, ShardMergeError) else ""
 
 
 def _topic_findings(pipeline: Pipeline) -> list[Finding]:
@@ -215,7 +222,7 @@ def _topic_findings(pipeline: Pipeline) -> list[Finding]:
     try:
         found = describe_topics(pipeline.kafka, timeout_s=10)
     except ShardMergeError as error:
-        return [Finding("topics", f"{error.message} ({error.hint})", code=error.code)]
+        return [_of_error("topics", error)]
     return topic_findings(pipeline, found)
 
 

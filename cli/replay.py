@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -24,31 +23,12 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
 from .bundles import folded, replayed, write_from_kafka
-
-
-class _Time(click.ParamType):
-    """ISO 8601 → milliseconds since 1970; UTC where the text has no zone."""
-
-    name = "TIME"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a time like 2026-11-21T12:30:00Z", param, ctx)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        # Not timestamp(): a float does not hold every millisecond.
-        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
-
-
-_PATH = click.Path(dir_okay=False, path_type=Path)
+from .parameters import FILE, Time
 
 
 @click.command()
-@click.option("--pipeline", "pipeline_path", type=_PATH, help="Read the topics of this pipeline.")
-@click.option("--file", "bundle_path", type=_PATH, help="Read a bundle of `shardmerge export`.")
+@click.option("--pipeline", "pipeline_path", type=FILE, help="Read the topics of this pipeline.")
+@click.option("--file", "bundle_path", type=FILE, help="Read a bundle of `shardmerge export`.")
 @click.option(
     "--target", "targets", multiple=True, metavar="DB.TABLE", help="Show the steps of this target."
 )
@@ -59,8 +39,8 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
     metavar="SOURCE/DB.TABLE",
     help="Show the changes of this shard, and what releases it.",
 )
-@click.option("--since", type=_Time(), help="Show changes from this time on (ISO 8601; UTC).")
-@click.option("--until", type=_Time(), help="Show changes up to this time, itself included.")
+@click.option("--since", type=Time(), help="Show changes from this time on (ISO 8601; UTC).")
+@click.option("--until", type=Time(), help="Show changes up to this time, itself included.")
 @click.option("--step", "number", type=click.IntRange(1), help="Show the step of this number.")
 @click.option("--from-version", type=click.IntRange(0), help="Show decisions from this version on.")
 @click.option("--to-version", type=click.IntRange(0), help="Show decisions up to this version.")

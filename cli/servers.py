@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -20,15 +19,15 @@ from shardmerge.cli.checks.server_rules import (
     target_findings,
 )
 from shardmerge.cli.checks.value_rules import value_findings, year_findings
-from shardmerge.connectors.access.mysql import connect
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule, route
-from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
-_TIMEOUT_S = 10
+from .clients import mysql_cursor, mysql_error
+
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _ORDERED = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime")
 """Types of keys whose values are in the same order here as on the server."""
@@ -46,7 +45,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
     definitions: list[ShardTable] = []
     for source in pipeline.sources:
         try:
-            with _cursor(source) as cursor:
+            with mysql_cursor(source) as cursor:
                 variables = _variables(cursor)
                 found += source_findings(source, variables)
                 captured = tables[source.name] = _tables(cursor, source)
@@ -61,7 +60,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 ranges |= _key_ranges(cursor, source, captured, routes)
                 definitions += _definitions(cursor, source, captured, routes)
         except (pymysql.MySQLError, ConfigError) as error:
-            found.append(Finding(f"source {source.name}", _text(error), code="SM-6101"))
+            found.append(Finding(f"source {source.name}", mysql_error(error), code="SM-6101"))
     found += shard_findings(
         pipeline.sources,
         tables,
@@ -73,12 +72,12 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
     if pipeline.target.catalog is not None:
         return [*found, catalog_finding(pipeline.target.catalog)]
     try:
-        with _cursor(pipeline.target) as cursor:
+        with mysql_cursor(pipeline.target) as cursor:
             found += target_findings(pipeline.target, _variables(cursor))
             for target in _targets(pipeline, tables):
                 found += table_findings(_facts(cursor, target))
     except (pymysql.MySQLError, ConfigError) as error:
-        found.append(Finding("target", _text(error), code="SM-6101"))
+        found.append(Finding("target", mysql_error(error), code="SM-6101"))
     return found
 
 
@@ -253,22 +252,3 @@ def _variables(cursor: Cursor) -> dict[str, str]:
     # TiDB's real version is in VERSION() only.
     cursor.execute("SELECT VERSION()")
     return {**found, "version": str(cursor.fetchall()[0][0])}
-
-
-@contextmanager
-def _cursor(server: Source | Target) -> Iterator[Cursor]:
-    connection = connect(
-        server,
-        connect_timeout=_TIMEOUT_S,
-        read_timeout=_TIMEOUT_S,
-        autocommit=True,  # no lock on a table outlives its query
-    )
-    try:
-        with connection.cursor() as cursor:
-            yield cursor
-    finally:
-        connection.close()
-
-
-def _text(error: pymysql.MySQLError | ConfigError) -> str:
-    return str(error.args[1] if len(error.args) > 1 else error)

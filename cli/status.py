@@ -1,86 +1,61 @@
-"""What ``shardmerge status`` tells of the targets: one consistent picture, and its time."""
+"""``shardmerge status``: what runs, and what each target and shard is doing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime
+import dataclasses
+from pathlib import Path
 
-from shardmerge.connectors.kafka.observer import Facts, Observer
-from shardmerge.schemas.codes.registry import coded
+import click
+
+from shardmerge.local.line import Line
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.decisions import Decision
-from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
-READ_S = 120.0
-"""Bound of the time to read the topics to the ends that they had, in seconds."""
+from .endings import ExitCode, telling_errors
+from .parameters import FILE, json_option, read_pipeline
+from .screen import progress_of
+from .views.commands import show
+from .views.reading import read_picture
+from .views.shapes import PipelineStatus
+from .views.status import pipeline_status
 
 
-def read_facts(pipeline: Pipeline) -> tuple[Facts, datetime]:
-    """What the pipeline's topics say now.
+@click.command()
+@click.option("--pipeline", "path", type=FILE, help="The pipeline file.")
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".local/demo"),
+    show_default=True,
+    help="Without --pipeline: of a line that `shardmerge up` or `demo` started.",
+)
+@json_option
+def status(path: Path | None, directory: Path, as_json: bool) -> None:
+    """Show what runs, and what each target and shard is doing.
 
-    The topics' ends are asked for one after another, progress before decisions. Then exactly the
-    records below these ends are read. So the picture has every decision that a progress record
-    counts as executed.
+    Everything comes from the topics, Kafka Connect and the target that the pipeline file names, so
+    the pipeline may run anywhere.
 
-    Returns:
-        The facts, and the time before which everything in them was written.
-
-    Raises:
-        StackError: Kafka does not answer, or the topics cannot be read to these ends.
+    Ends with 0 when nothing needs somebody, with 1 when something does (a fault is printed for
+    each); with 2 when the call or the pipeline file is wrong; with 3 when Kafka does not answer.
     """
-    reader, observer = OffsetReader(pipeline.kafka), Observer(pipeline)
-    known = reader.partitions(observer.topics)
-    ends: dict[str, int] = {}
-    for topic in observer.topics:
-        if topic in known:
-            at = Partition(topic, 0)
-            ends[topic] = reader.stable_ends([at])[at]
-    now = datetime.now(UTC)
-    return observer.read_to(ends, READ_S), now
+    with telling_errors():
+        found = _of_line(directory) if path is None else _of(read_pipeline(path))
+    show([found], as_json=as_json)
+    raise SystemExit(ExitCode.FOUND if found.faults else ExitCode.GOOD)
 
 
-def lines(facts: Facts, at: datetime) -> Iterator[str]:
-    """The picture as lines of text.
-
-    Args:
-        facts: What ``read_facts`` gave.
-        at: The time of it.
-    """
-    yield f"as of {at:%Y-%m-%d %H:%M:%S} UTC"
-    for target, joined in sorted(facts.joined.items()):
-        progress = facts.progress.get(target)
-        rows = progress.rows if progress else 0
-        executed = f", executed up to {progress.executed_version}" if progress else ""
-        yield f"{target}: version {joined.version}{executed}, {rows:,} rows applied"
-        if progress and progress.ts_ms:
-            yield f"  the sink reported last at {_moment(progress.ts_ms)}"
-        if failure := progress.failure if progress else None:
-            tries = f"{failure.times:,} tries failed since {_moment(failure.since_ms)}"
-            yield f"  rows of {failure.where}: {tries}: {coded(failure.code, failure.message)}"
-            if failure.hint:
-                yield f"    {failure.hint}"
-        held = facts.held(target)
-        shards = {s.shard: s for s in progress.shards} if progress else {}
-        for shard in facts.live(target):
-            if shard in held:
-                yield f"  {shard}: held at {held[shard].position}: {_why(held[shard])}"
-                yield f"    {held[shard].hint}"
-            elif (found := shards.get(shard)) is not None and found.waiting:
-                why = coded(found.code, found.waiting)
-                yield f"  {shard}: waits, {found.parked:,} rows at most: {why}"
-            else:
-                yield f"  {shard}: flows"
-            if shard in shards and (overwritten := shards[shard].overwritten):
-                yield f"    {overwritten:,} of its rows, or more, were written over rows with the"
-                yield "    same primary key: see docs/how-to/origin-columns.md"
-        for statement in progress.open if progress else ():
-            yield f"  {statement.state}: {statement.sql} {coded(statement.code, statement.detail)}"
+def _of(pipeline: Pipeline) -> PipelineStatus:
+    with progress_of("decisions") as progress:
+        return pipeline_status(read_picture(pipeline, progress, servers=True))
 
 
-def _why(decision: Decision) -> str:
-    return coded(decision.code, decision.reason)
-
-
-def _moment(ms: int) -> str:
-    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+def _of_line(directory: Path) -> PipelineStatus:
+    """The status of a local line, whose processes can be looked at as well."""
+    line = Line(directory)
+    try:
+        line.attach()
+        down = [f"not up: {fault}" for fault in line.faults()]
+        found = _of(line.pipeline)
+    finally:
+        line.leave()
+    return dataclasses.replace(found, faults=(*down, *found.faults))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.spark_sink.process.settings import settings_from
-from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance, Upkeep
+
+from .endings import loaded
+
+if TYPE_CHECKING:
+    from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance, Upkeep
 
 _PIPELINE = click.option(
     "--pipeline",
@@ -31,7 +36,7 @@ def target() -> None:
 @_PIPELINE
 def compact(path: Path) -> None:
     """Rewrite small data files, and files with deleted rows, as fewer large ones."""
-    _maintain(path, Maintenance.compact)
+    _maintain(path, lambda maintenance: maintenance.compact())
 
 
 @target.command()
@@ -65,7 +70,8 @@ def _maintain(path: Path, work: Callable[[Maintenance], Sequence[Upkeep]]) -> No
                 code="SM-5601",
             )
         settings = settings_from(["--pipeline", str(path)], os.environ)
-        maintenance = Maintenance(settings, pipeline)
+        module = loaded("shardmerge.spark_sink.targets.iceberg.maintenance", "spark")
+        maintenance = module.Maintenance(settings, pipeline)
         try:
             for done in work(maintenance):
                 counts = ", ".join(f"{name} {count}" for name, count in done.counts.items())

@@ -1,6 +1,7 @@
 """Brings a pipeline's topics, connectors and signal tables into being, and checks what they need.
 
-Exactly-once delivery is checked for each connector, and the right to write its signal table.
+Exactly-once delivery is checked for each connector, and the right to write its signal table. Each
+source's server is compared with what the pipeline file says of it, before its connector is made.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from shardmerge.connectors.debezium.connector_names import connector_name, readi
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
-from shardmerge.connectors.sources.signal_table import prepare_signal_table
+from shardmerge.connectors.sources.signal_table import prepare_signal_table, version_and_mode
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.server_differences import refuse_differences, source_differences
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 
@@ -36,6 +38,8 @@ def deploy_connectors(
         StackError: Kafka, Connect or a source cannot be reached, exactly-once delivery is off, a
             connector does not run, its user may not write its signal table, or the workers lack
             the converter of exact values.
+        ConfigError: A source's server is of another flavour or version, or has other SQL modes,
+            than the pipeline file says; or a connector cannot be configured.
     """
     check_values(rest, pipeline)
     # The schema-change topics first: made by Connect they could get more than one partition.
@@ -43,6 +47,8 @@ def deploy_connectors(
     names, past = [], {}
     known = set(rest.connectors())
     for source in pipeline.sources:
+        version, mode = version_and_mode(pipeline, source)
+        refuse_differences(f"source {source.name}", source_differences(source, version, mode))
         names.append(connector_name(pipeline, source))
         # Debezium does not know these tables yet.
         left_out = left_out_of(rest.config(names[-1]) or {})

@@ -79,8 +79,8 @@ def error_fields(name: str, error: BaseException) -> dict[str, Any]:
     if isinstance(error, ShardMergeError):
         fields[name] = error.message
         fields |= {"hint": error.hint} if error.hint else {}
-    code = getattr(error, "code", "")
-    return fields | ({"code": str(code)} if isinstance(error, ShardMergeError) and code else {})
+        fields["code"] = error.code
+    return fields
 
 
 def _plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ repaired: ``repair.source_repair``.
 ::
 
     python -m shardmerge.connectors.watchdog --pipeline FILE [--interval 3] [--create]
+        [--metrics-host 127.0.0.1] [--metrics-port 9402]
 
 With ``--create`` it first makes the topics and the connectors. It runs until TERM or INT. A task
 that fails again at once is restarted with growing pauses, up to a minute. One that has failed ten
@@ -27,13 +28,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.connect.restarts import Restarts
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.event_log import add_log_option, form_of, logger, set_up
+from shardmerge.connectors.metrics.connector_states import ConnectorStates
+from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.connectors.repair.source_repair import SourceRepair, repairs_of
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
@@ -61,6 +64,9 @@ class Watchdog:
         names: The connectors to watch; a connector that does not exist (yet) is ignored.
         interval_s: Pause between two looks, and the first pause before a repeated restart.
         repairs: Connector's name → its repair. A failed connector without one is only restarted.
+
+    Attributes:
+        states: What it saw and did, as metrics.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class Watchdog:
         self._rest = rest
         self._names = tuple(names)
         self._interval_s = interval_s
+        self.states = ConnectorStates(self._names)
         self._repairs = repairs or {}
         self._restarts = {name: Restarts(interval_s) for name in self._names}
         self._unseen = set(self._names)
@@ -99,6 +106,7 @@ class Watchdog:
         for name in self._names:
             try:
                 if self._look_at(name, now_s):
+                    self.states.restarted(name)
                     restarted.append(name)
             except (StackError, ContractError) as error:
                 unanswered = error
@@ -114,6 +122,8 @@ class Watchdog:
             repair.see_gtid_mode()
             self._asked_from[name] = now_s
         status = self._rest.status(name)
+        states = ("ABSENT",) if status is None else (status.state, *(t.state for t in status.tasks))
+        self.states.seen(name, states[0], states[1:], time.time())
         if status is None:
             return False
         if not status.is_failed:
@@ -136,6 +146,7 @@ class Watchdog:
             # Raises if the source is away: no restart helps before it is back.
             repair.source_end()
             if not restarts.helps(reason, self._rest.offset(name)):
+                self.states.given_up(name)
                 if restarts.gives_up():
                     log.error(
                         "connector_given_up",
@@ -191,6 +202,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--interval", type=float, default=3.0, help="seconds between two looks")
     parser.add_argument("--create", action="store_true", help="make topics and connectors first")
     add_log_option(parser)
+    parser.add_argument("--metrics-host", default="127.0.0.1", help="address of the metrics")
+    parser.add_argument("--metrics-port", type=int, default=0, help="their port; 0 for none")
     options = parser.parse_args(arguments)
     try:
         set_up("watchdog", form=form_of(options.log_format, os.environ))
@@ -212,13 +225,24 @@ def main(arguments: list[str] | None = None) -> int:
     except ShardMergeError as error:
         log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
         return 1
+    watchdog = Watchdog(rest, names, options.interval, repairs)
+    stop_metrics: Callable[[], None] = lambda: None  # noqa: E731 - what ends nothing
+    if options.metrics_port:
+        try:
+            stop_metrics = serve(
+                watchdog.states.samples, options.metrics_host, options.metrics_port
+            )
+        except ShardMergeError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
     beside = [
         threading.Thread(target=watch.run, args=(stop, options.interval))
         for watch in (rereads, readings)
     ]
     for thread in beside:
         thread.start()
-    Watchdog(rest, names, options.interval, repairs).run(stop)
+    watchdog.run(stop)
+    stop_metrics()
     for thread in beside:
         thread.join()
     for repair in repairs.values():

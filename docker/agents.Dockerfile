@@ -1,4 +1,4 @@
-# The agents' worker. Build from the project's root: docker build -f docker/agents.Dockerfile .
+# The command, for agents and watchdog. Build from the project's root: docker build -f docker/agents.Dockerfile .
 FROM python:3.11-slim-bookworm AS wheel
 WORKDIR /src
 COPY . .
@@ -16,5 +16,5 @@ RUN pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock \
 USER shardmerge
 VOLUME /data
 EXPOSE 6066
-ENTRYPOINT ["python", "-m", "shardmerge.agents.app"]
-CMD ["--pipeline", "/etc/shardmerge/pipeline.toml", "--datadir", "/data", "--web-host", "0.0.0.0", "--web-port", "6066"]
+ENTRYPOINT ["shardmerge"]
+CMD ["agents", "--pipeline", "/etc/shardmerge/pipeline.toml", "--datadir", "/data", "--web-host", "0.0.0.0", "--web-port", "6066"]

@@ -16,5 +16,5 @@ RUN pip install --no-cache-dir --require-hashes -r /tmp/requirements.lock \
  && pip install --no-cache-dir --no-deps /wheels/*.whl \
  && useradd --create-home shardmerge
 USER shardmerge
-ENTRYPOINT ["python", "-m", "shardmerge.spark_sink.job"]
-CMD ["--pipeline", "/etc/shardmerge/pipeline.toml", "--master", "local[2]"]
+ENTRYPOINT ["shardmerge"]
+CMD ["sink", "--pipeline", "/etc/shardmerge/pipeline.toml", "--master", "local[2]"]

@@ -22,14 +22,21 @@ import click
 
 from docs.log_events import Event, logged_events, meanings
 from shardmerge.agents.runtime import settings as agents
+from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.main import main
+from shardmerge.cli.views import call_shapes, shapes
+from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
 from shardmerge.connectors.event_log import LOG_FORMAT
+from shardmerge.connectors.metrics.catalog import PROCESSES
 from shardmerge.schemas.codes.registry import families
 from shardmerge.schemas.model import errors
+from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.connector_properties import REFUSED, TUNABLE
 from shardmerge.schemas.pipeline.file import TARGETS, parse_pipeline
-from shardmerge.schemas.pipeline.kafka_client import KNOWN, REFUSED
+from shardmerge.schemas.pipeline.kafka_client import KNOWN
+from shardmerge.schemas.pipeline.kafka_client import REFUSED as REFUSED_FOR_KAFKA
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.pipeline.tls import Tls
 from shardmerge.spark_sink.process import settings as sink
@@ -67,7 +74,8 @@ _ROUTE_WORDS = {
     "target": "The merged table, as `database.table`. Named groups of the three expressions may "
     "stand in it as `\\g<name>`.",
     "origin": "Which origin columns the target gets. Keys: `shard`, `source`, `database`, `table` "
-    "and `position`, each with the name of a column; and `in_keys` (true: the primary key and the "
+    "and `position`, each with the name of a column; `groups`, with a column for each named group "
+    "of the expressions; and `in_keys` (true: the primary key and the "
     "unique keys end with the columns that name the shard).",
 } | {
     name: f"Regular expression of the {name}'s name. It must match the whole name."
@@ -80,6 +88,9 @@ _SINK_VARIABLES = {
     "log_level": sink.LOG_LEVEL,
     "log_format": LOG_FORMAT,
     "jars": sink.JARS,
+    "metrics_host": sink.METRICS_HOST,
+    "metrics_port": sink.METRICS_PORT,
+    "metrics_per_shard": sink.METRICS_PER_SHARD,
 }
 _FAILPOINT_MEANING = (
     "Where the sink's driver or one of its tasks kills itself, for tests: `<place>:<passing>`."
@@ -191,10 +202,29 @@ def route_keys() -> list[Key]:
         default = "required" if name in _ROUTE_REQUIRED else default
         if name == "mode":
             default = "that of `[pipeline]`"
+        if name == "ignore":
+            kind = "list of " + ", ".join(f'`"{each}"`' for each in RowOperation)
         if name == "origin":
             kind, default = "table", "none"
         keys.append(Key(name, kind, default, meaning))
     return keys
+
+
+def refused_properties() -> str:
+    """The properties of connectors that are not passed through."""
+    rows = []
+    for refused in REFUSED:
+        names = ", ".join(f"`{name}`" for name in refused.names)
+        if refused.values:
+            names += f" (the value {', '.join(refused.values)})"
+        rows.append((names, markdown(refused.reason), refused.instead or "nothing"))
+    return table("properties | reason: the property … | use instead", rows)
+
+
+def tunable_properties() -> str:
+    """The properties that connectors get anyway, and that may be set otherwise."""
+    config = connector_config(parse_pipeline(_MINIMAL, {}), parse_pipeline(_MINIMAL, {}).sources[0])
+    return table("property | set to", [(f"`{name}`", f"`{config[name]}`") for name in TUNABLE])
 
 
 def target_kinds() -> str:
@@ -209,7 +239,7 @@ def target_kinds() -> str:
 def kafka_client() -> str:
     """The properties of ``[kafka.client]``, and why others are refused."""
     known = ", ".join(f"`{name}`" for name in sorted(KNOWN))
-    rows = [(f"`{name}`", reason) for name, reason in REFUSED.items()]
+    rows = [(f"`{name}`", reason) for name, reason in REFUSED_FOR_KAFKA.items()]
     return f"Taken: {known}.\n\n{table('not taken | why', rows)}"
 
 
@@ -316,6 +346,39 @@ def record_sections() -> str:
     return "\n\n".join(sections)
 
 
+def json_sections() -> str:
+    """The shapes of the command line's JSON."""
+    found: list[type] = []
+    for module in (shapes, call_shapes):
+        classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
+        own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]
+        found += sorted(own, key=lambda each: inspect.getsourcelines(each)[1])
+    known = {each.__name__ for each in found}
+    sections = []
+    for each in found:
+        meanings = attributes(each)
+        rows = []
+        for field in fields(each):
+            kind = str(field.type).replace(" | None", " or null")
+            if listed := re.fullmatch(r"tuple\[(\w+), \.\.\.\]", kind):
+                kind = f"list of {listed[1]}"
+            words = (f"[{w}](#{w.lower()})" if w in known else w for w in kind.split(" "))
+            rows.append((f"`{field.name}`", " ".join(words), meanings[field.name]))
+        told = table("field | type | meaning", rows)
+        sections.append(f"## {each.__name__}\n\n{first_paragraph(each)}\n\n{told}")
+    return "\n\n".join(sections)
+
+
+def exit_codes() -> str:
+    """The exit codes and what they mean."""
+    text = inspect.getsource(ExitCode)
+    rows = []
+    for code in ExitCode:
+        _, _, after = text.partition(f'{code.name} = {code.value}\n    """')
+        rows.append((str(code.value), markdown(after.partition('"""')[0])))
+    return table("code | meaning", rows)
+
+
 def error_table() -> str:
     """The error classes, each below the one that it is a kind of."""
     classes = [
@@ -366,6 +429,25 @@ def event_fields() -> str:
     return table("field | value", rows)
 
 
+def metrics() -> str:
+    """The metrics of each process."""
+    sections = []
+    for process, held in PROCESSES.items():
+        rows = [
+            (
+                f"`{family.name}`",
+                family.kind.value,
+                ", ".join(f"`{label}`" for label in family.labels),
+                family.unit,
+                markdown(family.meaning),
+            )
+            for family in held
+        ]
+        heads = "metric | type | labels | unit | meaning"
+        sections.append(f"## {process.capitalize()}\n\n{table(heads, rows)}")
+    return "\n\n".join(sections)
+
+
 def generated() -> dict[str, str]:
     """Every generated part by its name."""
     pipeline = parse_pipeline(_MINIMAL, {})
@@ -378,9 +460,13 @@ def generated() -> dict[str, str]:
         "routes": key_table(route_keys()),
         "target": key_table(record_keys(type(pipeline.target), ("catalog",))),
         "target-kinds": target_kinds(),
+        "refused-properties": refused_properties(),
+        "tunable-properties": tunable_properties(),
         "sink": key_table(record_keys(type(pipeline.sink))),
         "environment": environment(),
         "cli": "\n\n".join(command_help(main, "shardmerge")),
+        "exit-codes": exit_codes(),
+        "json": json_sections(),
         "topics": topic_table(),
         "topic-sizes": topic_sizes(),
         "records": record_sections(),
@@ -388,6 +474,7 @@ def generated() -> dict[str, str]:
         "codes": code_sections(),
         "events": events(),
         "event-fields": event_fields(),
+        "metrics": metrics(),
         "value-limits": "\n".join(f"* {limit.sentence}." for limit in LIMITS),
     }
 

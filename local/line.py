@@ -16,10 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import requests
 
@@ -37,13 +36,11 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.pipeline.text import pipeline_text
-from shardmerge.schemas.pipeline.tls import Tls
 
 from .keeper import AGENTS, NAME, PIPELINE_FILE, SINK, specs, start_keeper
 from .line_connectors import LineConnectors
-from .line_servers import connected, sends_its_binlog
+from .line_servers import by_owner, connected, sends_its_binlog
 
-S = TypeVar("S", Source, Target)
 SOURCES = {"s1": "source1", "s2": "source2"}
 """Name of a source in the pipeline → name of its server in the stack."""
 READY_SECONDS = 180.0
@@ -205,18 +202,14 @@ class Line:
 
     def connect(self, source: str, **options: Any) -> Connection:
         """A connection to a source's server, committing every statement, in UTC."""
-        return connected(self._by_owner(self.pipeline.source(source)), **options)
+        server = self.pipeline.source(source)
+        return connected(by_owner(server, self._stack.secured), **options)
 
     def connect_target(self, **options: Any) -> Connection:
         """A connection to the target's server, committing every statement, in UTC."""
         target = self.pipeline.target
-        return connected(target if self._target else self._by_owner(target), **options)
-
-    def _by_owner(self, server: S) -> S:
-        """A server of the stack, with the user who may do everything."""
-        if not self._stack.secured.is_on:
-            return server
-        return replace(server, user=USER, password=PASSWORD, tls=Tls())
+        owned = target if self._target else by_owner(target, self._stack.secured)
+        return connected(owned, **options)
 
     # --- parts
 
@@ -224,6 +217,11 @@ class Line:
         """End a part with SIGKILL, and its children; the keeper starts it again."""
         with contextlib.suppress(StackError):  # already down and about to come back
             self._stack.kill(part)
+
+    def hand_over(self) -> None:
+        """Stop what keeps the line up, agents and sink; the servers stay, for others to use."""
+        for part in (NAME, SINK, AGENTS):
+            self._stack.stop(part)
 
     def kill_server(self, part: str) -> None:
         """End a server of the stack (Kafka, a source, the target) with SIGKILL, and start it again.

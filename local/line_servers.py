@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from shardmerge.connectors.access.mysql import Connection, Server, connect
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.secured import Secured
+from shardmerge.schemas.pipeline.settings import Source, Target
+from shardmerge.schemas.pipeline.tls import Tls
+
+
+def by_owner(server: Source | Target, secured: Secured) -> Source | Target:
+    """A server of the stack, with the user who may do everything if it has others."""
+    if not secured.is_on:
+        return server
+    return replace(server, user=USER, password=PASSWORD, tls=Tls())
 
 
 def connected(server: Server, **options: Any) -> Connection:

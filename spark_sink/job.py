@@ -10,25 +10,28 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
 
 from shardmerge.connectors.access.kafka import check_admitted
 from shardmerge.connectors.event_log import logger, set_up
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
-from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.intake import Intake, tailed
 from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
+from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
-from shardmerge.spark_sink.targets.interface import WriterState
+from shardmerge.spark_sink.targets.interface import Target
 from shardmerge.spark_sink.targets.kinds import open_target
 
 log = logger(__name__)
@@ -67,7 +70,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
     create_topics(kafka, topics.own_topics(pipeline))
-    epoch = _take_over(target.state, stopped)
+    epoch = _take_over(target, stopped)
     log.info("sink_started", pipeline=pipeline.name, writer_epoch=epoch)
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
@@ -89,14 +92,33 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         publisher=publisher,
         epoch=epoch,
     )
+    stop_metrics = _serve_metrics(settings, driver, kafka)
     try:
         _turn(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
     finally:
+        stop_metrics()
         statements.stop()
         publisher.close()
         tail.close()
         target.close()
     log.info("sink_ended", pipeline=pipeline.name)
+
+
+def _serve_metrics(settings: SinkSettings, driver: Driver, kafka: Kafka) -> Callable[[], None]:
+    """Serve the metrics if that is wanted. Returns what ends it."""
+    if not settings.metrics_port:
+        return lambda: None
+    host, port = settings.metrics_host, settings.metrics_port
+    watch = RetentionWatch(kafka, driver.metrics.held_rows, driver.metrics.retention_read)
+    stop = serve(partial(driver.metrics.samples, per_shard=settings.metrics_per_shard), host, port)
+    watch.start()
+    log.info("metrics_served", address=f"{host}:{port}")
+
+    def stop_both() -> None:
+        stop()
+        watch.stop()
+
+    return stop_both
 
 
 def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
@@ -117,12 +139,17 @@ def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
             time.sleep(_RETRY_S)
 
 
-def _take_over(state: WriterState, stopped: Stopped) -> int:
-    """Prepare the target's state and become the writer, waiting for a target that is away."""
+def _take_over(target: Target, stopped: Stopped) -> int:
+    """Become the target's writer, waiting for a target that is away.
+
+    Raises:
+        ConfigError: The target is not what the pipeline file says; nothing was changed there.
+    """
     while True:
         try:
-            state.prepare()
-            return state.take_epoch()
+            target.check_server()
+            target.state.prepare()
+            return target.state.take_epoch()
         except TargetError as error:
             if not error.retryable or stopped.requested:
                 raise

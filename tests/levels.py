@@ -123,7 +123,7 @@ def agents() -> Result:
 
 def connect() -> Result:
     """The room of the integration tests that waits for connectors; its stacks are its own."""
-    return pytest("connect", [CONNECT], minutes=35)
+    return pytest("connect", [CONNECT, "tests/sources/test_reading.py"], minutes=35)
 
 
 def integration() -> Result:

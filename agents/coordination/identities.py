@@ -94,7 +94,7 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
         taken.add(added)
         ids[place] = added
     for column in state.policies.origin.columns:
-        book.names.setdefault(column.part.column_id, column.name)
+        book.names.setdefault(column.column_id, column.name)
     tracked = with_origin(ShardSchema(change.after, tuple(ids)), state.policies.origin)
     return Assigned(tracked, book.names, book.generations, copies.all, tuple(warnings))
 

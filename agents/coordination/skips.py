@@ -57,7 +57,7 @@ def held_by_known(state: TargetState, known: ShardState) -> ShardState | Refusal
         )
     keyed = has.schema.primary_key is not None
     for column in state.policies.origin.of_shard if keyed else state.policies.origin.columns:
-        if column.part.column_id not in has.ids:
+        if column.column_id not in has.ids:
             return Refusal(
                 f"{known.shard} has a column {column.name!r}, which is the target's origin column",
                 "rename or drop the column on the shard, or take the shard out with leave",

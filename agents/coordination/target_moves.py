@@ -96,7 +96,7 @@ def join_target(
     if why := _keyless(state, joined):
         return why
     for column in state.policies.origin.columns:
-        found = joined.column(column.part.column_id)
+        found = joined.column(column.column_id)
         lacks = found is None or found.partial
         # A shard with a primary key does not need the position of its rows.
         if lacks and not (column.part is OriginPart.POSITION and joined.key):

@@ -101,12 +101,20 @@ def schema_lines(schema: TableSchema | None, columns: Iterable[ShardColumn] = ()
 
 def create_table(state: TargetState) -> str | None:
     """The target's schema as CREATE TABLE, a part a line; None while there is no table."""
-    if state.schema is None:
-        return None
-    options = _options(state.schema)
-    lines = schema_lines(state.schema)
+    return None if state.schema is None else schema_text(state.target.sql, state.schema)
+
+
+def schema_text(name: str, schema: TableSchema) -> str:
+    """A schema as CREATE TABLE, a part a line.
+
+    Args:
+        name: Of the table, quoted.
+        schema: Any.
+    """
+    options = _options(schema)
+    lines = schema_lines(schema)
     parts = ",\n".join(f"  {line}" for line in lines[: len(lines) - len(options)])
-    return f"CREATE TABLE {state.target.sql} (\n{parts}\n)" + "".join(f" {o}" for o in options)
+    return f"CREATE TABLE {name} (\n{parts}\n)" + "".join(f" {o}" for o in options)
 
 
 def target_extras(state: TargetState) -> dict[str, Any]:

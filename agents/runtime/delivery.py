@@ -139,6 +139,7 @@ class Carrier:
 
     Attributes:
         passed: Called at each place of ``runtime.failpoints.PLACES``.
+        completed: How many records were handled, repeated ones included.
     """
 
     def __init__(
@@ -163,6 +164,7 @@ class Carrier:
         self._gaps = gaps
         self._outputs = outputs
         self.passed = passed
+        self.completed = 0
 
     async def handle(self, record: SourceRecord) -> None:
         """Perform the record's effects; when this returns, the record may be acknowledged.
@@ -185,12 +187,14 @@ class Carrier:
                 partition=record.partition,
                 offset=record.offset,
             )
+            self.completed += 1
             return
         else:
             if arrival is Arrival.BEYOND:
                 await self._check_gap(done, record)
             effects = self._fold(self._table, await self._translate(record))
         await self._perform(record.partition, journal.at_hand(key, record.offset, effects))
+        self.completed += 1
 
     async def _complete(self, partition: int) -> None:
         """Perform what was interrupted in this partition of the table, if anything was."""

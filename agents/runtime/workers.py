@@ -23,7 +23,7 @@ def add_tracker(
     *,
     failing: str = "",
     check: Passed = nowhere,
-) -> None:
+) -> Carrier:
     """Add the tracker: schema changes and commands → schema-log; ignored statements → ddl.
 
     These topics have one partition each, and so has the table: they share one worker.
@@ -35,6 +35,9 @@ def add_tracker(
         format_: Of our own records.
         failing: See ``failpoints``.
         check: See ``Carrier``.
+
+    Returns:
+        What carries its records.
     """
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
     table = bytes_table(app, "tracked-tables", partitions=1)
@@ -54,6 +57,7 @@ def add_tracker(
         topics.commands(pipeline).name,
     )
     carry(app, "tracker", source, carrier)
+    return carrier
 
 
 def add_coordinator(
@@ -64,7 +68,7 @@ def add_coordinator(
     *,
     failing: str = "",
     check: Passed = nowhere,
-) -> None:
+) -> Carrier:
     """Add the coordinator: schema-log → ddl, joined-schemas, signals. A partition has one worker.
 
     Args:
@@ -74,6 +78,9 @@ def add_coordinator(
         format_: Of our own records.
         failing: See ``failpoints``.
         check: See ``Carrier``.
+
+    Returns:
+        What carries its records.
     """
     signals = topics.signals(pipeline).name
     outputs = _outputs(
@@ -97,6 +104,7 @@ def add_coordinator(
         later=[signals],
     )
     carry(app, "coordinator", bytes_topic(app, log.name), carrier)
+    return carrier
 
 
 def _outputs(app: Any, *names: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ repeated record changes nothing.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Container, Iterable
+from collections import Counter, deque
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.ddl.describe import column_text
@@ -34,6 +34,8 @@ class ShardView:
         position: Of the same.
         reason, hint, code: Why it is held, what ends it, and the reason's code; "" otherwise.
         column_ids: Identities of its columns that count in the joined schema.
+        is_conflict: Whether it is held because there is no joined schema.
+        ts_ms: When the schema change of that decision was made, in milliseconds since 1970.
     """
 
     shard: ShardId
@@ -44,6 +46,8 @@ class ShardView:
     hint: str = ""
     code: str = ""
     column_ids: frozenset[str] = frozenset()
+    is_conflict: bool = False
+    ts_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class _Target:
     shards: dict[ShardId, ShardView] = field(default_factory=dict)
     paused: set[ShardId] = field(default_factory=set)
     decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=MAX_DECISIONS))
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
 
 
 class StatusView:
@@ -122,6 +127,14 @@ class StatusView:
                 return self._view(target, state)
         return None
 
+    def states(
+        self,
+    ) -> Iterator[tuple[TargetTable, int, Mapping[Outcome, int], Iterator[ShardView]]]:
+        """Each target with its version, how many decisions had which outcome, and its shards."""
+        for target, state in self._targets.items():
+            shards = (_paused(shard, state.paused) for shard in state.shards.values())
+            yield target, state.version, state.outcomes, shards
+
     def ignored(self) -> tuple[Decision, ...]:
         """Decisions about statements that concern no routed shard, newest first."""
         return tuple(reversed(self._ignored.values()))
@@ -140,6 +153,7 @@ class StatusView:
             return
         state.version = decision.version
         state.decisions.append(decision)
+        state.outcomes[decision.outcome] += 1
         for release in decision.releases:
             known = state.shards.get(release.shard)
             # A later change of a shard can still wait when an earlier one is let through.
@@ -185,7 +199,13 @@ def _after(decision: Decision, earlier: ShardView | None) -> ShardView:
         return view
     # A held shard counts with its columns before the conflicting change.
     held = replace(
-        view, state="held", reason=decision.reason, hint=decision.hint, code=decision.code
+        view,
+        state="held",
+        reason=decision.reason,
+        hint=decision.hint,
+        code=decision.code,
+        is_conflict=bool(decision.conflict),
+        ts_ms=decision.ts_ms,
     )
     before = earlier.column_ids if earlier is not None else frozenset()
     return replace(held, column_ids=before)

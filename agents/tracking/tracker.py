@@ -199,6 +199,8 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
                     _kept(change, rule.leave_out),
                     policies=rule.policies,
                 )
+                if change.after is not None and (fault := rule.group_fault(shard)):
+                    change = _unfit(change, fault)
             if len(targets) > 1:
                 change = _ambiguous(change, targets)
             if not (change.before or change.after or change.error or _was_there(tracking, shard)):
@@ -289,6 +291,18 @@ def _ambiguous(change: SchemaChange, targets: Sequence[TargetTable]) -> SchemaCh
         error=f"routing rules send {change.shard} to {', '.join(map(str, targets))}",
         hint="make the patterns of the pipeline's routes exclude each other",
         code="SM-1109",
+    )
+
+
+def _unfit(change: SchemaChange, fault: str) -> SchemaChange:
+    return replace(
+        change,
+        after=None,
+        lineage=(),
+        error=f"{change.shard}: {fault}",
+        hint="give the origin column a wider type before the target is made, let the group's "
+        "expression match less, or let the route skip the table",
+        code="SM-1114",
     )
 
 

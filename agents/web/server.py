@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from aiohttp import web
@@ -11,6 +12,10 @@ from faust.web.drivers.aiohttp import Web as FaustWeb
 
 from shardmerge.agents.status import pages
 from shardmerge.agents.status.view import StatusView
+from shardmerge.agents.status.view_metrics import view_samples
+from shardmerge.connectors.metrics import catalog
+from shardmerge.connectors.metrics.endpoint import exposition
+from shardmerge.connectors.metrics.family import Sample, Samples
 
 from .consumer import ViewReader
 
@@ -24,7 +29,11 @@ _HEADERS = {
 
 
 class StatusWeb(FaustWeb):  # type: ignore[misc]
-    """Serves ``/``, ``/target/<database>.<table>``, their twins under ``/api/``, ``/healthz``."""
+    """Serves ``/``, ``/target/<database>.<table>``, their twins in ``/api/``, health and metrics.
+
+    Args:
+        measured: What the worker counts besides the view.
+    """
 
     default_blueprints = ()
     production_blueprints = ()
@@ -32,18 +41,27 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
     optional_blueprints = ()
 
     def __init__(
-        self, app: Any, *, pipeline: str, view: StatusView, reader: ViewReader, **kwargs: Any
+        self,
+        app: Any,
+        *,
+        pipeline: str,
+        view: StatusView,
+        reader: ViewReader,
+        measured: Callable[[], Samples] = tuple,
+        **kwargs: Any,
     ) -> None:
         super().__init__(app, **kwargs)
         self._pipeline = pipeline
         self._view = view
         self._reader = reader
+        self._measured = measured
         routes: dict[str, Callable[[web.Request], Any]] = {
             "/": self._index,
             "/target/{name}": self._target,
             "/api/status": self._api_status,
             "/api/target/{name}": self._api_target,
             "/healthz": self._healthz,
+            "/metrics": self._metrics,
         }
         for path, handler in routes.items():
             self.web_app.router.add_get(path, handler)
@@ -70,8 +88,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
 
     async def _healthz(self, _: web.Request) -> web.Response:
         """200 when the agents consume, 503 while they start, recover or rebalance."""
-        recovery = self.app.tables.recovery
-        ready = recovery.completed.is_set() and not self.app.rebalancing
+        ready = self._is_ready()
         assigned = sorted(
             f"{tp.topic}/{tp.partition}"
             for tp in (self.app.consumer.assignment() if ready else ())
@@ -79,6 +96,22 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         )
         answer = {"ready": ready, "assigned": assigned, "view_caught_up": self._reader.caught_up}
         return _json(answer, status=200 if ready else 503)
+
+    def _is_ready(self) -> bool:
+        completed = self.app.tables.recovery.completed.is_set()
+        return completed and not self.app.rebalancing
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        """The metrics, for Prometheus."""
+        answer = exposition(self._samples, request.headers.get("Accept", ""))
+        headers = {**_HEADERS, "Content-Type": answer.content_type}
+        return web.Response(body=answer.body, headers=headers)
+
+    def _samples(self) -> Iterator[Sample]:
+        yield Sample(catalog.AGENTS_READY, (), int(self._is_ready()))
+        yield Sample(catalog.AGENTS_VIEW, (), int(self._reader.caught_up))
+        yield from self._measured()
+        yield from view_samples(self._view, time.time_ns() // 1_000_000)
 
 
 def _html(text: str, *, status: int = 200) -> web.Response:

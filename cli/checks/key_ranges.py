@@ -63,7 +63,13 @@ def overlap_findings(
         if rule is None or len(targets) > 1:
             continue
         origin = rule.policies.origin
-        apart = [c.part.value_in(shard) for c in origin.of_shard] if origin.in_keys else []
+        apart = []
+        if origin.in_keys:
+            values = rule.group_values(shard)
+            apart = [
+                values.get(c.group, "") if c.group else c.part.value_in(shard)
+                for c in origin.of_shard
+            ]
         key = (targets[0], *apart, _KINDS[type(found.low)])
         groups.setdefault(key, []).append((shard, found))
     findings = {}

@@ -9,14 +9,18 @@ Source: Debezium's MySQL connector documentation, "Setting up MySQL"; MySQL Refe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Keyless
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.model.server_facts import ServerFacts, kind_and_version, server_facts
+from shardmerge.schemas.model.server_facts import ServerFacts, server_facts
 from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
+from shardmerge.schemas.pipeline.server_differences import (
+    source_differences,
+    target_differences,
+    version_numbers,
+)
 from shardmerge.schemas.pipeline.settings import Source, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
@@ -24,8 +28,6 @@ from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
 from .findings import Finding, SourceTable, TargetFacts
 
 _DAY_S = 86_400
-_READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
-"""SQL modes that change what a statement means."""
 _MIN_PACKET = 16 << 20
 _MIN_QUOTA = 512 << 20
 """Several times the memory that a transaction of the sink's largest round takes in TiDB."""
@@ -69,6 +71,17 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 code="SM-6103",
             )
         )
+    if source.flavour == "mariadb" and variables.get("gtid_domain_id") == "0":
+        found.append(
+            Finding(
+                where,
+                "gtid_domain_id is 0, the default: a replica that shall take over must have "
+                "another one (SET GLOBAL gtid_domain_id, before it takes its first write), or the "
+                "connector cannot go on there",
+                fault=False,
+                code="SM-6110",
+            )
+        )
     if variables.get("server_id") == str(source.server_id):
         found.append(
             Finding(
@@ -79,8 +92,8 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
             )
         )
     real = variables.get("version", "")
-    found += _version_findings(where, source.flavour, source.version, real, digits=2)
-    found += _mode_findings(where, source.sql_mode, variables.get("sql_mode", ""))
+    differences = source_differences(source, real, variables.get("sql_mode", ""))
+    found += [Finding(where, str(each), fault=each.fault, code=each.code) for each in differences]
     charset = variables.get("character_set_server", "")
     if charset and _charset(charset) != _charset(source.charset):
         found.append(
@@ -164,6 +177,9 @@ def shard_findings(
             if len(targets) > 1:
                 names = ", ".join(map(str, targets))
                 found.append(Finding(where, f"routing rules send it to {names}", code="SM-1109"))
+            rule = rule_of(rules, shard)
+            if rule is not None and (fault := rule.group_fault(shard)):
+                found.append(Finding(where, f"it would be held: {fault}", code="SM-1114"))
             if row_topics.misses(shard):
                 found.append(Finding(where, _missed(row_topics, shard), code="SM-6202"))
             other = topics.setdefault(row_topic(shard), shard)
@@ -213,7 +229,8 @@ def target_findings(target: Target, variables: Mapping[str, str]) -> list[Findin
     """What is wrong with the target's server; arguments as for ``source_findings``."""
     where = "target"
     real = variables.get("version", "")
-    found = _version_findings(where, target.kind, target.version, real, digits=3)
+    differences = target_differences(target, real)
+    found = [Finding(where, str(each), fault=each.fault, code=each.code) for each in differences]
     if variables.get("read_only", "OFF").upper() not in ("OFF", "0"):
         found.append(Finding(where, "it is read-only", code="SM-6301"))
     if variables.get("local_infile", "OFF").upper() not in ("ON", "1"):
@@ -283,58 +300,6 @@ def table_findings(facts: TargetFacts) -> list[Finding]:
         for name in facts.foreign_keys
     ]
     return found
-
-
-def _version_findings(
-    where: str, kind: str, version: str, real: str, *, digits: int
-) -> list[Finding]:
-    """Whether a server is of the flavour and version that the pipeline file says.
-
-    ``digits``: how many numbers of the version count.
-    """
-    is_a, have = kind_and_version(real)
-    if not real:
-        return []
-    if is_a != kind:
-        return [
-            Finding(where, f"it is {is_a} {real}, the pipeline file says {kind}", code="SM-6105")
-        ]
-    told = version_numbers(version)
-    same = min(len(told), digits)
-    if have[:same] != told[:same]:
-        return [
-            Finding(
-                where,
-                f"it is {kind} {real}, the pipeline file says {version}: DDL differs",
-                fault=have[:2] != told[:2] or have < told,
-                code="SM-6105",
-            )
-        ]
-    return []
-
-
-def version_numbers(version: str) -> tuple[int, ...]:
-    """The numbers that a version begins with; empty for none."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(int(number) for number in found[0].split(".")) if found else ()
-
-
-def _mode_findings(where: str, told: str, real: str) -> list[Finding]:
-    """SQL modes that change what a statement means and differ from the pipeline file."""
-    sets = [{mode.strip().upper() for mode in text.split(",")} for text in (told, real)]
-    for modes in sets:
-        if modes & {"ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB"}:
-            modes |= {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"}
-    return [
-        Finding(
-            where,
-            f"sql_mode {mode} is {'on' if mode in sets[1] else 'off'} on the server, the pipeline "
-            f"file says {'on' if mode in sets[0] else 'off'}: statements would be read wrongly",
-            code="SM-6106",
-        )
-        for mode in _READING_MODES
-        if (mode in sets[0]) != (mode in sets[1])
-    ]
 
 
 def _collation_findings(where: str, source: Source, facts: ServerFacts) -> list[Finding]:

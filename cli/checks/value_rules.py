@@ -14,10 +14,10 @@ from shardmerge.connectors.debezium.year_columns import COUNTS_YEARS, is_misread
 from shardmerge.schemas.lattice.left_out_columns import is_left_out
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
+from shardmerge.schemas.pipeline.server_differences import version_numbers
 from shardmerge.schemas.pipeline.settings import Source
 
 from .findings import Finding, SourceColumn, SourceTable
-from .server_rules import version_numbers
 
 _NO_ZERO_DATES = ("NO_ZERO_DATE", "NO_ZERO_IN_DATE")
 _STRICT = {"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES"}

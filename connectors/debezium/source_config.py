@@ -248,7 +248,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         signals = rf"{re.escape(signal_database(pipeline, source))}\.{SIGNAL_TABLE}"
         tables = _expression(source, "tables", source.tables)
         config["table.include.list"] = f"{tables},{signals}"
-    return config
+    # What delivery needs is not among them: ``connector_properties`` refuses it.
+    return config | dict(pipeline.connect.connector) | dict(source.connector)
 
 
 def _transforms(found: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Follows a pipeline's topics, and keeps its decisions, schema changes and progress.
 
-The demo, ``status`` and the tests use it. Everything that the system decides is a record, so the
+The demo and the tests use it. Everything that the system decides is a record, so the
 topics tell everything.
 """
 

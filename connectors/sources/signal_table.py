@@ -59,6 +59,18 @@ def move_binlog(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> None
         connection.commit()
 
 
+def version_and_mode(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> tuple[str, str]:
+    """``VERSION()`` and the global ``sql_mode`` of a source's server.
+
+    Raises:
+        StackError: The server cannot be reached or refuses.
+    """
+    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT VERSION(), @@GLOBAL.sql_mode")
+        ((version, mode),) = cursor.fetchall()
+        return str(version), str(mode)
+
+
 def _name(pipeline: Pipeline, source: Source) -> str:
     return f"{quote_identifier(signal_database(pipeline, source))}.{SIGNAL_TABLE}"
 

@@ -12,6 +12,7 @@ mysql80     MySQL 8.0.15                   the local stack's own artifacts
 mysql57     MySQL 5.7.22                   ivy-mysql57.xml, checksums-mysql57.txt
 mysql97     the newest MySQL of Debian sid Debian's archive, see ``debs``
 mariadb1011 MariaDB 10.11                  Debian bookworm's archive, see ``debs``
+mariadb118  MariaDB 11.8                   Debian trixie's archive, see ``debs``
 =========== ============================== =============================================
 
 Programs are kept in the cache folder until that is removed; data lives in the given directory.
@@ -47,7 +48,7 @@ from .mysql import PASSWORD, USER, mysql_spec, prepare_data, server_health
 from .processes import ProcessSpec, Supervisor
 
 Say = Callable[[str], None]
-NAMES = ("mysql80", "mysql97", "mariadb1011", "mysql57")
+NAMES = ("mysql80", "mysql97", "mariadb1011", "mariadb118", "mysql57")
 _HERE = Path(__file__).parent.parent / "install"
 _STAMP = "complete"
 _NAME = "server"
@@ -56,8 +57,13 @@ _DEBS: Mapping[str, Wanted] = {
         ("mysql-server-core", "mysql-server-core-9.7", "mysql-server-core-8.4"), "sid"
     ),
     "mariadb1011": Wanted(("mariadb-server-core",), "bookworm"),
+    "mariadb118": Wanted(("mariadb-server-core",), "trixie"),
 }
-_SERVER_PATHS = {"mysql97": "usr/sbin/mysqld", "mariadb1011": "usr/sbin/mariadbd"}
+_SERVER_PATHS = {
+    "mysql97": "usr/sbin/mysqld",
+    "mariadb1011": "usr/sbin/mariadbd",
+    "mariadb118": "usr/sbin/mariadbd",
+}
 _OPTIONS = (
     "--bind-address=127.0.0.1",
     "--skip-name-resolve",
@@ -81,11 +87,12 @@ CREATE USER IF NOT EXISTS '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';
 GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'%' WITH GRANT OPTION;
 """
 _MARIADB_SYSTEM_TABLES = (
-    "mysql_system_tables.sql",
-    "mysql_performance_tables.sql",
-    "mysql_system_tables_data.sql",
+    "system_tables.sql",
+    "performance_tables.sql",
+    "system_tables_data.sql",
 )
-"""The scripts that mariadb-install-db feeds to a bootstrapping server, but help and time zones."""
+"""The scripts that mariadb-install-db feeds to a bootstrapping server, but help and time zones.
+Their names begin with ``mysql_``, since 11.8 with ``mariadb_``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +180,11 @@ def _from_debs(name: str, home: Path, say: Say, *, fetch: bool) -> Program:
     if fetch:
         root, package = unpack_package(_DEBS[name], home, say)
         say(f"unpacked {package}")
-    share = root / "usr" / "share" / "mysql"
+    share = next(
+        path
+        for n in ("mariadb", "mysql")
+        if (path := root / "usr" / "share" / n / "charsets").is_dir()
+    ).parent
     loader = loader_command(root, _SERVER_PATHS[name])
     return Program(
         name, (*loader, "--no-defaults", f"--basedir={root / 'usr'}", *_messages(share)),
@@ -240,7 +251,10 @@ def initialise(program: Program, directory: Path, data: Path) -> None:
     if program.name.startswith("mariadb"):
         (data / "mysql").mkdir(parents=True)
         command += ["--bootstrap"]
-        pieces = [(program.share / name).read_bytes() for name in _MARIADB_SYSTEM_TABLES]
+        prefix = "mariadb" if (program.share / "mariadb_system_tables.sql").exists() else "mysql"
+        pieces = [
+            (program.share / f"{prefix}_{name}").read_bytes() for name in _MARIADB_SYSTEM_TABLES
+        ]
         script = b"use mysql;\n" + b"\n".join(pieces)
     else:
         command += ["--initialize-insecure", f"--init-file={init_file}"]

@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import requests
 
@@ -38,6 +39,8 @@ HealthCheck = Callable[[], str | None]
 """Returns None when healthy, else what is missing. Called about five times a second."""
 _MARKER = "SHARDMERGE_STACK_DIRECTORY"
 _POLL_S = 0.1
+_ORPHANS_S = 10.0
+"""Bound of the wait until what outlived its leader is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class ProcessSpec:
         health: See ``HealthCheck``; None: healthy as soon as it runs.
         start_timeout_s: Bound of the wait for health.
         stop_timeout_s: Bound of the wait after TERM, then KILL follows.
+        piped: Whether its output goes to ``Supervisor.output`` instead of a log file.
     """
 
     name: str
@@ -61,6 +65,7 @@ class ProcessSpec:
     health: HealthCheck | None = None
     start_timeout_s: float = 60.0
     stop_timeout_s: float = 15.0
+    piped: bool = False
 
 
 class Supervisor:
@@ -92,12 +97,16 @@ class Supervisor:
         for sub in ("logs", "run"):
             (self.directory / sub).mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, **spec.env, _MARKER: str(self.directory)}
-        with self.log_path(spec.name).open("ab") as log:
+        log: contextlib.AbstractContextManager[IO[bytes] | int]
+        log = contextlib.nullcontext(subprocess.PIPE)
+        if not spec.piped:
+            log = self.log_path(spec.name).open("ab")
+        with log as output:
             try:
                 child = subprocess.Popen(
                     spec.argv,
                     stdin=subprocess.DEVNULL,
-                    stdout=log,
+                    stdout=output,
                     stderr=subprocess.STDOUT,
                     env=environment,
                     cwd=spec.cwd,
@@ -113,6 +122,19 @@ class Supervisor:
         path.with_suffix(".new").write_text(json.dumps(record))
         path.with_suffix(".new").replace(path)
         return child.pid
+
+    def output(self, name: str) -> IO[bytes] | None:
+        """What a piped process that this supervisor started writes; None for any other."""
+        child = self._children.get(name)
+        return child.stdout if child is not None else None
+
+    def exit_code(self, name: str) -> int | None:
+        """The exit code of a process that this supervisor started; negative for a signal.
+
+        None while it runs, and for any other process.
+        """
+        child = self._children.get(name)
+        return child.poll() if child is not None else None
 
     def wait_healthy(self, spec: ProcessSpec) -> None:
         """Wait until the health check passes.
@@ -203,8 +225,14 @@ class Supervisor:
             # Another process has the pid now. The kernel does not reuse a number that still names
             # a session, so our session has no member left.
             return
-        for pid in _session_members(record["pid"], self.directory):
-            _signal(pid, signal.SIGKILL)
+        deadline = time.monotonic() + _ORPHANS_S
+        # A process that was sent KILL is there until the kernel has taken it away.
+        while left := _session_members(record["pid"], self.directory):
+            for pid in left:
+                _signal(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(_POLL_S / 2)
 
     def _record(self, name: str) -> Mapping[str, int] | None:
         try:

@@ -62,6 +62,6 @@ def source_spec(
         "--log-bin=binlog",
         "--binlog-row-image=FULL",
     )
-    options += ("--binlog-format=ROW",) if name in ("mysql57", "mariadb1011") else ()
+    options += ("--binlog-format=ROW",) if name == "mysql57" or name.startswith("mariadb") else ()
     options += () if name.startswith("mariadb") else gtids
     return replace(spec, name=process, argv=(*kept, *options))

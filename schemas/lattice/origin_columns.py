@@ -8,7 +8,6 @@ from dataclasses import replace
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart, TableSchema
-from shardmerge.schemas.model.types import ColumnType
 
 from .joined import ShardSchema
 
@@ -25,7 +24,7 @@ def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
     missing = [
         column
         for column in wanted
-        if column.part.column_id not in schema.ids and table.column(column.name) is None
+        if column.column_id not in schema.ids and table.column(column.name) is None
     ]
     if not missing:
         return schema
@@ -35,7 +34,7 @@ def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
     if place:
         indexes.insert(0, Index("PRIMARY", IndexKind.PRIMARY, tuple(place)))
     table = replace(table, columns=(*table.columns, *map(_column, missing)), indexes=tuple(indexes))
-    return ShardSchema(table, (*schema.ids, *(c.part.column_id for c in missing)))
+    return ShardSchema(table, (*schema.ids, *(c.column_id for c in missing)))
 
 
 def own_schema(schema: ShardSchema) -> TableSchema:
@@ -65,6 +64,4 @@ def _extended(index: Index, parts: Sequence[IndexPart]) -> Index:
 
 
 def _column(column: OriginColumn) -> Column:
-    # Compared byte by byte: `t` and `T` are two tables.
-    kind = ColumnType("varchar", column.part.characters, charset="utf8mb4", collation="utf8mb4_bin")
-    return Column(column.name, kind, nullable=False)
+    return Column(column.name, column.column_type, nullable=False)

@@ -47,6 +47,19 @@ class RowsPolicy(StrEnum):
     DELETE = "delete"
 
 
+class RowOperation(StrEnum):
+    """What happened to rows of a shard, as a route's ``ignore`` names it.
+
+    An UPDATE that changes a primary key is an ``update``, although it comes as two records, a
+    delete and a create. Reading a row, by a snapshot or again, is none of them.
+    """
+
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+
+
 class ExistingRows(StrEnum):
     """What happens to rows that DDL changed without row events and that no statement can correct.
 

@@ -18,6 +18,7 @@ from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
 from shardmerge.schemas.model.origin import OriginPart
 from shardmerge.schemas.model.policies import Mode
 
+from .connector_properties import KEY, connector_properties
 from .kafka_client import parse_client, texts
 from .routes import check_keys, check_routes, one_of, routing_rule
 from .secrets import reference
@@ -81,8 +82,9 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
         target=_target(_table(document, "target")),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
         sources=tuple(
-            _build(Source, _with_tls(entry, f"[[sources]] {i + 1}"), f"[[sources]] {i + 1}")
+            _build(Source, _with_tls(_read_connector(entry, where), where), where)
             for i, entry in enumerate(_list(document, "sources"))
+            for where in [f"[[sources]] {i + 1}"]
         ),
         routes=tuple(
             routing_rule(entry, f"[[routes]] {i + 1}", mode)
@@ -167,7 +169,9 @@ def _kafka_clients(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _connect(entry: Mapping[str, Any]) -> Connect:
-    found = dict(_with_tls(entry, "[connect]", of_mysql=False, in_java=False))
+    found = dict(
+        _with_tls(_read_connector(entry, "[connect]"), "[connect]", of_mysql=False, in_java=False)
+    )
     if "client" in entry:
         found["client"] = tuple(sorted(texts(entry["client"], "[connect.client]").items()))
     connect = _build(Connect, found, "[connect]")
@@ -318,6 +322,13 @@ def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return entries
 
 
+def _read_connector(entry: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table with its properties for connectors read."""
+    if KEY not in entry:
+        return entry
+    return {**entry, KEY: connector_properties(entry[KEY], f"{where} {KEY}")}
+
+
 def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
     specs = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
     check_keys(entry, sorted(specs), where)
@@ -326,6 +337,7 @@ def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
             if spec.default is MISSING and spec.default_factory is MISSING:
                 raise ConfigError(f"{where}: key {name!r} is missing", code="SM-5003")
             continue
+        # What was read already is no value of TOML.
         if type(entry[name]).__name__ != {"Properties": "tuple"}.get(str(spec.type), spec.type):
             raise ConfigError(
                 f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}", code="SM-5004"

@@ -16,9 +16,9 @@ from typing import Any
 
 from shardmerge.schemas.model.errors import ConfigError
 
+from .connector_properties import Properties
 from .secrets import file_for_connect, for_connect, reference
 
-Properties = tuple[tuple[str, str], ...]
 """Pairs of key and value, sorted by key: hashable, and the same in every process."""
 _WHERE = "[kafka.client]"
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")

@@ -10,13 +10,21 @@ from typing import Any, TypeVar
 
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.origin import (
+    DEFAULT_GROUP_TYPE,
+    Origin,
+    OriginColumn,
+    OriginPart,
+    group_type,
+)
 from shardmerge.schemas.model.policies import (
     CHOICES,
     DEFAULT_POLICIES,
+    ExistingRows,
     Keyless,
     Mode,
     RoutePolicies,
+    RowOperation,
     RowsPolicy,
 )
 
@@ -27,10 +35,12 @@ E = TypeVar("E", bound=StrEnum)
 
 _REQUIRED = ("database", "table", "target")
 _KEYS = (
-    "source", *_REQUIRED, "skip", "where", "leave_out", "on_truncate", "row_topic",
+    "source", *_REQUIRED, "skip", "where", "leave_out", "on_truncate", "ignore", "row_topic",
     *(field.name for field in fields(RoutePolicies)),
 )  # fmt: skip
 _IN_KEYS = "in_keys"
+_GROUPS = "groups"
+_ROW_LIFE = (RowOperation.INSERT, RowOperation.UPDATE, RowOperation.DELETE)
 _MAX_TOPIC = 249
 """Kafka's limit for the characters of a topic's name."""
 
@@ -56,7 +66,9 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
             f"{where}: target must be 'database.table', not {target!r}", code="SM-5004"
         )
     database, table = target.split(".")
-    return RoutingRule(
+    ignored = _ignored(entry, where)
+    default = RowsPolicy.KEEP if RowOperation.TRUNCATE in ignored else RowsPolicy.DELETE
+    rule = RoutingRule(
         source=_text(entry, "source", ".*", where),
         database=_text(entry, "database", "", where),
         table=_text(entry, "table", "", where),
@@ -65,12 +77,62 @@ def routing_rule(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutingRul
         skip=_text(entry, "skip", TOOLS_TABLES, where),
         where=_condition(entry, where),
         leave_out=_text(entry, "leave_out", "", where),
-        on_truncate=one_of(
-            RowsPolicy, "on_truncate", entry.get("on_truncate", RowsPolicy.DELETE), where
-        ),
+        on_truncate=one_of(RowsPolicy, "on_truncate", entry.get("on_truncate", default), where),
+        ignore=ignored,
         policies=_policies(entry, where, mode),
         row_topic=_row_topic(entry, target, where),
     )
+    for column in rule.policies.origin.columns:
+        if column.group and column.group not in rule.groups:
+            raise ConfigError(
+                f"{where} origin: no expression of the route has the group {column.group!r}",
+                hint=f"write (?P<{column.group}>…) in source, database or table",
+                code="SM-5305",
+            )
+    return rule
+
+
+def _ignored(entry: Mapping[str, Any], where: str) -> tuple[RowOperation, ...]:
+    """The operations that a route ignores, each once, in the order of ``RowOperation``."""
+    words = entry.get("ignore", [])
+    if not isinstance(words, list):
+        raise ConfigError(
+            f"{where}: ignore must be a list, not {words!r}",
+            hint=f"a list of {', '.join(RowOperation)}",
+            code="SM-5004",
+        )
+    found = {one_of(RowOperation, "ignore", word, where) for word in words}
+    if RowOperation.TRUNCATE in found and entry.get("on_truncate") == RowsPolicy.DELETE:
+        raise ConfigError(
+            f"{where}: on_truncate = 'delete' and ignore = ['truncate'] contradict each other",
+            hint="leave one of them out",
+            code="SM-5308",
+        )
+    again = found & {RowOperation.INSERT, RowOperation.UPDATE}
+    if again and entry.get("existing_rows", ExistingRows.REREAD) == ExistingRows.REREAD:
+        raise ConfigError(
+            f"{where}: ignore names {min(again)}, and existing_rows = 'reread' lets a table be "
+            "read again: that would bring the rows as the ignored operations left them",
+            hint="existing_rows = 'accept', or 'hold' to decide each time",
+            code="SM-5308",
+        )
+    _check_keyless(found, entry, where)
+    return tuple(operation for operation in RowOperation if operation in found)
+
+
+def _check_keyless(found: set[RowOperation], entry: Mapping[str, Any], where: str) -> None:
+    """Raise when rows without a key would have to be removed that were never added."""
+    if entry.get("keyless", Keyless.COUNT) != Keyless.COUNT:
+        return
+    for ignored, *later in (_ROW_LIFE, _ROW_LIFE[1:]):
+        if ignored in found and (missing := [o for o in later if o not in found]):
+            raise ConfigError(
+                f"{where}: ignore names {ignored} and not {missing[0]}: of a table without a "
+                f"primary key the {missing[0]} could not be followed, since it names the row as "
+                f"the {ignored} left it",
+                hint=f"add {missing[0]!r} to ignore, or keyless = 'refuse'",
+                code="SM-5308",
+            )
 
 
 def _policies(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutePolicies:
@@ -172,7 +234,8 @@ def _row_topic(entry: Mapping[str, Any], target: str, where: str) -> str:
 def _origin(entry: object, where: str) -> Origin:
     if not isinstance(entry, dict):
         raise ConfigError(f"{where} must be a table, not {entry!r}", code="SM-5004")
-    check_keys(entry, (*OriginPart, _IN_KEYS), where)
+    parts = [part for part in OriginPart if part is not OriginPart.GROUP]
+    check_keys(entry, (*parts, _GROUPS, _IN_KEYS), where)
     in_keys = entry.get(_IN_KEYS, False)
     if not isinstance(in_keys, bool):
         raise ConfigError(
@@ -181,6 +244,9 @@ def _origin(entry: object, where: str) -> Origin:
     columns = []
     for key in entry:
         if key == _IN_KEYS:
+            continue
+        if key == _GROUPS:
+            columns += _group_columns(entry[key], f"{where} {_GROUPS}")
             continue
         name = _text(entry, key, "", where)
         if not 0 < len(name) <= MAX_NAME_CHARACTERS:
@@ -194,6 +260,28 @@ def _origin(entry: object, where: str) -> Origin:
             f"{where}: {_IN_KEYS} without a column that names the shard", code="SM-5305"
         )
     return origin
+
+
+def _group_columns(entry: object, where: str) -> list[OriginColumn]:
+    """The origin columns of groups: group → name, or name and type."""
+    if not isinstance(entry, dict):
+        raise ConfigError(f"{where} must be a table, not {entry!r}", code="SM-5004")
+    found = []
+    for group, told in entry.items():
+        column = {"name": told} if isinstance(told, str) else told
+        if not isinstance(column, dict):
+            raise ConfigError(f"{where}: {group} must name a column, not {told!r}", code="SM-5004")
+        check_keys(column, ("name", "type"), f"{where} {group}")
+        name = _text(column, "name", "", f"{where} {group}")
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS:
+            raise ConfigError(f"{where}: {group} must name a column, not {name!r}", code="SM-5004")
+        kind = _text(column, "type", DEFAULT_GROUP_TYPE, f"{where} {group}").strip().lower()
+        try:
+            group_type(kind)
+        except ValueError as error:
+            raise ConfigError(f"{where}: the type of {group}: {error}", code="SM-5004") from None
+        found.append(OriginColumn(OriginPart.GROUP, name, group, kind))
+    return found
 
 
 def check_keys(entry: Mapping[str, Any], known: Sequence[str], where: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.errors import ConfigError
@@ -13,7 +14,13 @@ from shardmerge.schemas.model.names import (
     ShardId,
     TargetTable,
 )
-from shardmerge.schemas.model.policies import DEFAULT_POLICIES, RoutePolicies, RowsPolicy
+from shardmerge.schemas.model.origin import OriginColumn, OriginPart, group_cell
+from shardmerge.schemas.model.policies import (
+    DEFAULT_POLICIES,
+    RoutePolicies,
+    RowOperation,
+    RowsPolicy,
+)
 
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
 """Tables that gh-ost and pt-online-schema-change create beside a table: copies that they are
@@ -40,6 +47,7 @@ class RoutingRule:
             connectors do not read their values. "": no column is left out.
         on_truncate: What happens to the rows of a truncated shard. When they cannot be deleted,
             because the target's rows do not show which shard they are from, the shard is paused.
+        ignore: Operations that are not merged; empty: all are.
         policies: The route's policies for its target.
         row_topic: The topic with the rows of all shards of the route; "" when each shard has its
             own topic. See ``topics.RowTopics``.
@@ -54,6 +62,7 @@ class RoutingRule:
     where: str = ""
     leave_out: str = ""
     on_truncate: RowsPolicy = RowsPolicy.DELETE
+    ignore: tuple[RowOperation, ...] = ()
     policies: RoutePolicies = DEFAULT_POLICIES
     row_topic: str = ""
 
@@ -68,8 +77,58 @@ class RoutingRule:
                     code="SM-5302",
                 ) from None
 
+    @property
+    def keeps_truncated(self) -> bool:
+        """Whether the rows of a truncated shard stay in the target."""
+        return self.on_truncate is RowsPolicy.KEEP or RowOperation.TRUNCATE in self.ignore
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """The named groups of its expressions."""
+        patterns = (self.source, self.database, self.table)
+        return frozenset(name for text in patterns for name in re.compile(text).groupindex)
+
     def match(self, shard: ShardId) -> TargetTable | None:
         """The target of a shard, or None when the rule does not match."""
+        groups = self._matched(shard)
+        if groups is None:
+            return None
+        return TargetTable(
+            _expand(self.target_database, groups), _expand(self.target_table, groups)
+        )
+
+    def group_value(self, shard: ShardId, column: OriginColumn) -> str:
+        """What the origin column of a group holds in the rows of a shard that the rule matches.
+
+        Raises:
+            ValueError: The group's value does not fit the column.
+        """
+        text = (self._matched(shard) or {}).get(column.group)
+        if text is None:
+            raise ValueError(f"no expression of the route has the group {column.group}")
+        return group_cell(text, column.column_type)
+
+    def group_values(self, shard: ShardId) -> dict[str, str]:
+        """Group → value, for the origin columns of groups whose value fits."""
+        found = {}
+        for column in self.policies.origin.of_shard:
+            if column.part is OriginPart.GROUP:
+                with suppress(ValueError):
+                    found[column.group] = self.group_value(shard, column)
+        return found
+
+    def group_fault(self, shard: ShardId) -> str:
+        """Why the value of a group does not fit its origin column; "" when all do."""
+        for column in self.policies.origin.of_shard:
+            if column.part is OriginPart.GROUP:
+                try:
+                    self.group_value(shard, column)
+                except ValueError as error:
+                    return f"group {column.group} for origin column {column.name!r}: {error}"
+        return ""
+
+    def _matched(self, shard: ShardId) -> dict[str, str] | None:
+        """The texts of the named groups in a shard's names; None when the rule does not match."""
         if self.skip and re.fullmatch(self.skip, shard.table):
             return None
         groups: dict[str, str] = {}
@@ -82,9 +141,7 @@ class RoutingRule:
             if found is None:
                 return None
             groups.update({k: v or "" for k, v in found.groupdict().items()})
-        return TargetTable(
-            _expand(self.target_database, groups), _expand(self.target_table, groups)
-        )
+        return groups
 
 
 def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.name_patterns import matches
 
-from .kafka_client import Properties
+from .connector_properties import Properties
 from .routing import RoutingRule
 from .spark_catalog import SparkCatalog
 from .tls import Tls
@@ -58,6 +58,8 @@ class Source:
         connect_password: What the connector's configuration has instead of ``password``: a
             reference that Connect's workers look up, such as ``${vault:secret/s1:password}``.
         tls: How the connections to the server are encrypted and checked.
+        connector: Properties that the source's connector gets besides its own; they win over those
+            of ``[connect]``. Some are refused, see docs/reference/connector-properties.md.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Source:
     epoch: int = 0
     connect_password: str = ""
     tls: Tls = field(default_factory=Tls)
+    connector: Properties = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.epoch <= MAX_EPOCH:
@@ -179,6 +182,8 @@ class Connect:
         tls: Which certificates are used and trusted with the REST interface.
         client: What Debezium's own clients for schema history and signals are told, in the words of
             Kafka's Java clients, besides or instead of what ``[kafka.client]`` says.
+        connector: Properties that all connectors get besides their own. Some are refused:
+            docs/reference/connector-properties.md.
     """
 
     url: str
@@ -189,6 +194,7 @@ class Connect:
     password: str = ""
     tls: Tls = field(default_factory=Tls)
     client: Properties = ()
+    connector: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)

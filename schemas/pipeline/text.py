@@ -8,6 +8,7 @@ from typing import Any
 
 from shardmerge.schemas.model.policies import RoutePolicies
 
+from .connector_properties import KEY
 from .routing import RoutingRule
 from .settings import Pipeline, Target
 from .tls import Tls
@@ -49,13 +50,17 @@ def _rule(rule: RoutingRule) -> dict[str, Any]:
         "where": rule.where,
         "leave_out": rule.leave_out,
         "on_truncate": rule.on_truncate,
+        "ignore": list(rule.ignore),
         **_policies(rule.policies),
         "row_topic": rule.row_topic,
     }
 
 
 def _policies(policies: RoutePolicies) -> dict[str, Any]:
-    origin: dict[str, Any] = {c.part.value: c.name for c in policies.origin.columns}
+    columns = policies.origin.columns
+    origin: dict[str, Any] = {c.part.value: c.name for c in columns if not c.group}
+    if groups := {c.group: {"name": c.name, "type": c.type} for c in columns if c.group}:
+        origin["groups"] = groups
     if policies.origin.in_keys:
         origin["in_keys"] = True
     return _values(policies) | {"origin": origin}
@@ -63,7 +68,10 @@ def _policies(policies: RoutePolicies) -> dict[str, Any]:
 
 def _values(record: Any) -> dict[str, Any]:
     found = {field.name: getattr(record, field.name) for field in fields(record)}
-    if found.get("client") == ():
+    for name in (KEY, "client"):
+        if name in found:
+            found[name] = dict(found[name])
+    if found.get("client") == {}:
         del found["client"]
     for name in ("tls", "schema_registry_tls"):
         if found.get(name) == Tls():
@@ -76,6 +84,10 @@ def _block(head: str, values: dict[str, Any]) -> str:
     return "\n".join([head, *lines, ""])
 
 
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -83,14 +95,10 @@ def _toml(value: Any) -> str:
         return str(value)
     if isinstance(value, Tls):
         return _toml({name: text for name, text in _values(value).items() if text})
-    if isinstance(value, tuple):
-        return _toml(dict(value))
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
-        items = (f"{_key(name)} = {_toml(item)}" for name, item in value.items())
-        return "{" + ", ".join(items) + "}"
+        parts = (f"{_key(name)} = {_toml(item)}" for name, item in value.items())
+        return "{" + ", ".join(parts) + "}"
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[\w-]+", name) else _toml(name)

@@ -143,7 +143,7 @@ def _unchanged(columns: Sequence[Column]) -> list[str]:
 
 
 def _rows_of(shard: ShardId, origin: Origin) -> tuple[ColumnText, ...]:
-    return tuple(ColumnText(c.name, c.part.value_in(shard)) for c in origin.of_shard)
+    return tuple(ColumnText(c.name, c.part.value_in(shard)) for c in origin.naming)
 
 
 def _subject(shard: ShardId) -> str:

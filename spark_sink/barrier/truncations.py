@@ -25,7 +25,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.origin import Origin, OriginColumn, origin_part
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart, origin_part
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Binding, TargetStatement
 from shardmerge.schemas.target.row_statements import clearing, deletion
@@ -89,7 +89,7 @@ def emptying(
         tuple(
             OriginColumn(part, binding.name)
             for column_id, binding in sorted(bindings.items())
-            if (part := origin_part(column_id)) is not None
+            if (part := origin_part(column_id)) not in (None, OriginPart.GROUP)
         )
     )
     if origin.tells_shards_apart:

@@ -18,6 +18,7 @@ from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure, offs
 from shardmerge.spark_sink.targets.interface import Batches, WriterState, check_epoch
 
 from .applied_rows import AppliedRows
+from .driver_metrics import DriverMetrics
 from .progress_reports import ProgressReports
 from .shard_holds import ShardHolds
 from .shard_removals import ShardRemovals
@@ -38,6 +39,7 @@ class BatchRuns:
         intake, rows, holds, removals, statements: The driver's other parts; most of them take
             results of batches.
         reports: Publish a failure before the pause that follows it.
+        metrics: Count what batches do.
 
     Attributes:
         failing: The targets whose latest batch did not end.
@@ -57,6 +59,7 @@ class BatchRuns:
         removals: ShardRemovals,
         statements: StatementRunner,
         reports: ProgressReports,
+        metrics: DriverMetrics,
     ) -> None:
         self._runner = runner
         self._size = BatchSize(
@@ -71,6 +74,7 @@ class BatchRuns:
         self._removals = removals
         self._statements = statements
         self._reports = reports
+        self._metrics = metrics
         self.failing: Failing = {}
         self.gathering_s = 0.0
 
@@ -100,6 +104,8 @@ class BatchRuns:
         done = {result.place for result in results}
         busy = self._statements.busy
         self.failing = after_batch(self.failing, batch.tasks, done, failures, busy)
+        if batch.tasks:
+            self._metrics.batch_ended(time.monotonic() - started, failures)
         if failures:
             # Before the recovery, which raises an error while the target is away.
             self._reports.publish(batch.targets, self.failing)
@@ -113,6 +119,7 @@ class BatchRuns:
         """Take a result. Returns whether anything moved."""
         partition = result.place
         target, shard = self._rows.take(result)
+        self._metrics.range_applied(target, shard, result)
         if result.hold is not None:
             if result.hold.collides and self._intake.order_partitions(partition.stream):
                 return True

@@ -41,6 +41,7 @@ from shardmerge.spark_sink.targets.interface import (
 
 from .applied_rows import AppliedRows
 from .batch_runs import BatchRuns
+from .driver_metrics import DriverMetrics
 from .progress_reports import ProgressReports
 from .restart_runs import RestartRuns
 from .row_topic_check import RowTopicCheck
@@ -68,6 +69,9 @@ class Driver:
         control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
         epoch: The writer epoch that this sink has taken.
+
+    Attributes:
+        metrics: What it did and where it stands, for another thread to read.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class Driver:
         self._control = control
         self._statements = statements
         self._epoch = epoch
+        self.metrics = DriverMetrics()
         self._rows = AppliedRows(intake, control, epoch)
         self._outcomes = StatementOutcomes(journal, retry_s)
         self._holds = ShardHolds(retry_s)
@@ -114,6 +119,7 @@ class Driver:
             holds=self._holds,
             removals=self._removals,
             statements=statements,
+            metrics=self.metrics,
         )
         self._batches = BatchRuns(
             runner,
@@ -126,6 +132,7 @@ class Driver:
             removals=self._removals,
             statements=statements,
             reports=self._reports,
+            metrics=self.metrics,
         )
         # Whether another round at once can find or do more.
         self._awaits_more = False
@@ -197,6 +204,7 @@ class Driver:
         reach("batch-applied")
         self._reports.publish(batch.targets, self._batches.failing)  # 6
         reach("progress-published")
+        self.metrics.round_ended()
         return ended or moved or news or self._awaits_more
 
     def _plan(self) -> BatchPlan:
@@ -239,5 +247,6 @@ class Driver:
             if isinstance(result, RemovalResult):
                 self._removals.take(result)
             else:
+                self.metrics.statement_ended(result)
                 self._outcomes.take(result)
         return bool(results)

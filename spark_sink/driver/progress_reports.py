@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from shardmerge.connectors.event_log import logger
-from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.records.progress import SinkProgress
+from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
+from shardmerge.spark_sink.metrics.waiting_kinds import WaitingKind, waiting_kind
 from shardmerge.spark_sink.planning.failures import Failing
 from shardmerge.spark_sink.planning.plan import TargetPlan
-from shardmerge.spark_sink.planning.progress import Standing, progress_of
+from shardmerge.spark_sink.planning.progress import Standing, contradiction, progress_of
 from shardmerge.spark_sink.rows.folding.key_collisions import HINT
 from shardmerge.spark_sink.targets.interface import StatementJournal
 
 from .applied_rows import AppliedRows
+from .driver_metrics import DriverMetrics
 from .shard_holds import ShardHolds
 from .shard_removals import ShardRemovals
 from .statement_runs import StatementRunner
@@ -33,6 +37,7 @@ class ProgressReports:
         publisher: Writes the records.
         journal: Is asked about the statements that run.
         intake, rows, holds, removals, statements: The parts with that state.
+        metrics: Get every record, also one that is not sent.
     """
 
     def __init__(
@@ -45,6 +50,7 @@ class ProgressReports:
         holds: ShardHolds,
         removals: ShardRemovals,
         statements: StatementRunner,
+        metrics: DriverMetrics,
     ) -> None:
         self._publisher = publisher
         self._journal = journal
@@ -53,6 +59,7 @@ class ProgressReports:
         self._holds = holds
         self._removals = removals
         self._statements = statements
+        self._metrics = metrics
         self._stages: dict[TargetTable, tuple[float, str]] = {}
 
     def publish(self, targets: Iterable[TargetPlan], failing: Failing) -> None:
@@ -86,9 +93,40 @@ class ProgressReports:
                     key_collisions=self._rows.collisions.rows,
                 )
                 count = self._rows.counts.get(name, 0)
-                self._publisher.offer(
+                record = self._publisher.offer(
                     progress_of(self._intake.decisions, target, rows, standing, count)
                 )
+                kinds = self._kinds(record, target, standing)
+                self._metrics.reported(record, kinds, self._held_rows(kinds))
+
+    def _kinds(
+        self, record: SinkProgress, plan: TargetPlan, standing: Standing
+    ) -> dict[ShardId, WaitingKind]:
+        """Why the target's shards wait; only shards that do."""
+        decisions, strays = self._intake.decisions, self._intake.watermarks.strays
+        paused = decisions.targets[plan.target].paused
+        found = {}
+        for shard in record.shards:
+            if shard.waiting:
+                name = shard.shard
+                unread = name in strays or bool(contradiction(decisions, name))
+                kind = waiting_kind(shard, plan, standing, paused=paused, unread=unread)
+                if kind is not None:
+                    found[name] = kind
+        return found
+
+    def _held_rows(
+        self, kinds: Mapping[ShardId, WaitingKind]
+    ) -> dict[str, list[tuple[Partition, int]]]:
+        """Source → where the waiting rows of its held shards begin."""
+        rows = self._rows.progress
+        found: dict[str, list[tuple[Partition, int]]] = {}
+        for shard, kind in kinds.items():
+            for partition in rows.partitions_of(shard) if kind.is_held else ():
+                offset = rows.at(partition).offset
+                if offset < rows.watermarks.end(partition):
+                    found.setdefault(shard.source, []).append((partition.whole, offset))
+        return found
 
     def _stage(self, target: TargetTable) -> str:
         """What the target says about its running statement; asked every ``_STAGE_S`` seconds."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.applied import RowProgress
@@ -47,6 +47,15 @@ _NO_SNAPSHOT = Refusal(
     "shard are right by now, start the sink with on_truncate = 'keep' in the shard's route; if a "
     "snapshot found no row in any table of the source, delete the target's rows of the shard first",
     code="SM-1516",
+)
+
+
+_ARCHIVE = Refusal(
+    "the shard's rows would be taken out of the target and read again, and its route ignores "
+    "deletes: rows that the shard has deleted would be lost",
+    "copy these rows to another table if they matter, then start the sink without 'delete' in the "
+    "route's ignore; put it back when the shard's rows have come",
+    code="SM-1524",
 )
 
 
@@ -102,6 +111,12 @@ class RestartRuns:
         found = restart.stage is Stage.FOUND
         if not found and (not self._brings_rows(restart) or self._has_nothing(restart, progress)):
             return self._mark(restart, VOID)
+        if any(map(self._ignores_deletes, restart.mates)):
+            if not restart.gate.reloads and not _is_keyless(restart, decisions):
+                # Rows that the new snapshot lacks were deleted meanwhile, which the route ignores.
+                return self._mark(restart, VOID)
+            if not self._has_nothing(restart, progress):
+                return _hold(restart, _ARCHIVE, progress)
         keeps = self._keeps(restart.shard)
         if not found and not self._is_found(restart, decisions, progress):
             return self._mark(restart, VOID) if keeps else _hold(restart, _NO_SNAPSHOT, progress)
@@ -124,7 +139,11 @@ class RestartRuns:
 
     def _keeps(self, shard: ShardId) -> bool:
         rule = rule_of(self._routes, shard)
-        return rule is not None and rule.on_truncate is RowsPolicy.KEEP
+        return rule is not None and rule.keeps_truncated
+
+    def _ignores_deletes(self, shard: ShardId) -> bool:
+        rule = rule_of(self._routes, shard)
+        return rule is not None and RowOperation.DELETE in rule.ignore
 
     def _mark(self, restart: Restart, mark: int) -> StatementKey:
         key = restart.key(mark)
@@ -220,6 +239,12 @@ class RestartRuns:
             )
         finally:
             reader.close()
+
+
+def _is_keyless(restart: Restart, decisions: Decisions) -> bool:
+    """Whether the restarted shard was ever without a primary key."""
+    gates = decisions.targets[restart.target].shards[restart.shard].gates
+    return any(gate.live and not gate.key for gate in gates)
 
 
 def _hold(restart: Restart, refusal: Refusal, progress: RowProgress) -> RowHold:

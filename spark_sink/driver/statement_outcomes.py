@@ -63,7 +63,7 @@ class StatementOutcomes:
             if entry.state == "done":
                 self.note(target, key)
             elif entry.state == "refused":
-                self._refuse(target, key, entry.error, now, REFUSED)
+                self._refuse(target, key, _Refusal(entry.error, now, REFUSED))
 
     def note(self, target: TargetTable, key: StatementKey) -> None:
         """Note that a statement is executed, or that a restart's mark is in the journal."""
@@ -106,7 +106,7 @@ class StatementOutcomes:
             known = self._refused.get(name, {}).get(key)
             judged = known is not None and known.judged
             retry_at = self._clock() + FAILURE_PAUSE_S
-            self._refuse(name, key, error.message, retry_at, error.code, judged=judged)
+            self._refuse(name, key, _Refusal(error.message, retry_at, error.code, judged))
         elif entry.state == "done":
             self.note(name, key)
             self._refused.get(name, {}).pop(key, None)
@@ -119,7 +119,8 @@ class StatementOutcomes:
                 seconds=result.elapsed_ms / 1000,
             )
         else:
-            self._refuse(name, key, entry.error, self._clock() + self._retry_s, REFUSED)
+            retry_at = self._clock() + self._retry_s
+            self._refuse(name, key, _Refusal(entry.error, retry_at, REFUSED))
             log.error(
                 "statement_refused",
                 target=name,
@@ -130,14 +131,5 @@ class StatementOutcomes:
                 code=REFUSED,
             )
 
-    def _refuse(
-        self,
-        target: TargetTable,
-        key: StatementKey,
-        error: str,
-        retry_at: float,
-        code: str,
-        *,
-        judged: bool = True,
-    ) -> None:
-        self._refused.setdefault(target, {})[key] = _Refusal(error, retry_at, code, judged)
+    def _refuse(self, target: TargetTable, key: StatementKey, refusal: _Refusal) -> None:
+        self._refused.setdefault(target, {})[key] = refusal

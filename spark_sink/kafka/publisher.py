@@ -47,14 +47,14 @@ class ProgressPublisher:
         sent_at = self._sent_at.get(target)
         return sent_at is None or time.monotonic() - sent_at >= _PAUSE_S
 
-    def offer(self, record: SinkProgress) -> None:
-        """Send the record unless it equals the last one sent. Times are filled in here."""
+    def offer(self, record: SinkProgress) -> SinkProgress:
+        """Send the record unless it equals the last one sent. Returns it with its times."""
         self._producer.poll(0)
         now_ms = time.time_ns() // 1_000_000
         last = self._sent.get(record.target)
         record = since(record, last, now_ms)
         if last == record:
-            return
+            return record
         value = self._format.write(replace(record, ts_ms=now_ms))
         headers = [("target", str(record.target).encode())]
         try:
@@ -65,6 +65,7 @@ class ProgressPublisher:
             ) from error
         self._sent[record.target] = record
         self._sent_at[record.target] = time.monotonic()
+        return record
 
     def close(self) -> None:
         """Wait until the records are delivered, at most ``_FLUSH_S`` seconds."""

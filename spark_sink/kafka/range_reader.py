@@ -18,6 +18,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import MAX_ROW_BYTES
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.rows.decoding.row_envelope import MOVES, MovedRow
 
 CHUNK = 500
 """Most records that are handed on at once: that many stay in the processor's cache."""
@@ -34,6 +35,7 @@ class OffsetRange(NamedTuple):
 
     Attributes:
         part: In a shared topic, the only shard whose records are wanted (``shard_demux``).
+        tells_moves: Whether the two records of a changed primary key are to be marked.
     """
 
     topic: str
@@ -41,6 +43,7 @@ class OffsetRange(NamedTuple):
     start: int
     end: int
     part: ShardId | None = None
+    tells_moves: bool = False
 
     @property
     def place(self) -> Partition:
@@ -50,6 +53,8 @@ class OffsetRange(NamedTuple):
 
 class Records(NamedTuple):
     """Committed records of one range, in offset order; a tombstone's value is None.
+
+    If the range ``tells_moves``, the values of changed primary keys are ``MovedRow``.
 
     From a shared topic they are one shard's records, without tombstones, which name no shard.
     """
@@ -133,6 +138,7 @@ class RangeCursor:
         self._consumer = consumer
         self._progress = {r.place: _Progress(r.start, r.end) for r in ranges}
         self._open = set(self._progress)
+        self._telling = {r.place for r in ranges if r.tells_moves}
         self._silent_s = 0.0
         for r in ranges:
             if r.start >= r.end:
@@ -219,7 +225,8 @@ class RangeCursor:
             return
         progress = self._progress[partition]
         offsets = list(map(Message.offset, messages))
-        values = list(map(Message.value, messages))
+        told = _value if partition in self._telling else Message.value
+        values = list(map(told, messages))
         if offsets[-1] + 1 >= progress.end:
             within = bisect_left(offsets, progress.end)
             offsets, values = offsets[:within], values[:within]
@@ -254,6 +261,14 @@ class RangeCursor:
             raise StackError(
                 f"reading {where}: {error.str()}", hint="check the Kafka brokers", code="SM-4108"
             ) from KafkaException(error)
+
+
+def _value(message: Message) -> bytes | None:
+    """A record's value, marked when the record is one of a changed primary key."""
+    value: bytes | None = message.value()
+    headers = message.headers() or ()
+    is_moved = value is not None and any(name in MOVES for name, _ in headers)
+    return MovedRow(value) if is_moved and value is not None else value
 
 
 def row_consumer(kafka: Kafka, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> Consumer:

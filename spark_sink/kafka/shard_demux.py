@@ -31,7 +31,8 @@ def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowForma
         place = r.place.whole
         known = whole.get(place, r)
         start, end = min(known.start, r.start), max(known.end, r.end)
-        whole[place] = OffsetRange(r.topic, r.partition, start, end)
+        tells_moves = known.tells_moves or r.tells_moves
+        whole[place] = OffsetRange(r.topic, r.partition, start, end, tells_moves=tells_moves)
     for place in {r.place.whole for r in ranges if r.part is not None}:
         if whole[place].start == 0:
             # A new shard begins at 0, but the topic's first records may have been removed.

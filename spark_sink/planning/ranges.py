@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.model.errors import UNCODED
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Binding
@@ -60,6 +61,8 @@ class ShardStream:
         reads_again: Whether rows that the target has already may come again by a snapshot.
         stop_began_ms: ``began_ms`` of the gate at ``stop``.
         undoes: Whether the rows are to be taken back instead of applied (``restarts``).
+        ignored: Operations that are not applied.
+        groups: Group of the route's expressions → its value, for origin columns.
     """
 
     shard: ShardId
@@ -74,6 +77,13 @@ class ShardStream:
     reads_again: bool = False
     stop_began_ms: int = 0
     undoes: bool = False
+    ignored: frozenset[RowOperation] = frozenset()
+    groups: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def tells_moves(self) -> bool:
+        """Whether it matters that two records are a change of a primary key."""
+        return bool(self.ignored - {RowOperation.TRUNCATE})
 
     @property
     def kept_from(self) -> SourcePosition | None:

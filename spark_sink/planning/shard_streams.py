@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from shardmerge.schemas.effects.value_changes import value_change
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.spark_sink.barrier.decisions import TargetDecisions
@@ -64,11 +63,13 @@ def shard_stream(
         stop=first,
         stop_began_ms=stop.gate.began_ms if stop is not None and stop.position == first else 0,
         partitions=watermarks.partitions.get(watermarks.topics.topic_of(name), 1),
-        keeps_truncated=rule is not None and rule.on_truncate is RowsPolicy.KEEP,
+        keeps_truncated=rule is not None and rule.keeps_truncated,
         where=rule.where if rule is not None else "",
         is_part=watermarks.topics.is_shared(name),
         ordered=stream_of(name, watermarks.topics) in state.ordered,
         reads_again=name in target.read_again,
+        ignored=frozenset(rule.ignore) if rule is not None else frozenset(),
+        groups=tuple(rule.group_values(name).items()) if rule is not None else (),
     )
 
 

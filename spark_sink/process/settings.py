@@ -16,8 +16,12 @@ from .failpoints import PLACES, SETTING
 MASTER = "SHARDMERGE_SPARK_MASTER"
 DRIVER_MEMORY = "SHARDMERGE_SPARK_DRIVER_MEMORY"
 UI_PORT = "SHARDMERGE_SPARK_UI_PORT"
+MAX_PORT = 65_535
 LOG_LEVEL = "SHARDMERGE_SINK_LOG_LEVEL"
 JARS = "SHARDMERGE_SPARK_JARS"
+METRICS_HOST = "SHARDMERGE_SINK_METRICS_HOST"
+METRICS_PORT = "SHARDMERGE_SINK_METRICS_PORT"
+METRICS_PER_SHARD = "SHARDMERGE_SINK_METRICS_PER_SHARD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,10 @@ class SinkSettings:
         jars: Paths of further jars for Spark, separated by commas: for example Iceberg's runtime,
             if Spark is not to fetch it.
         log_format: Form of the log's lines: ``plain`` or ``json``.
+        metrics_host: Address on which metrics are served. There is no login: another host than the
+            loopback is for closed networks only.
+        metrics_port: Port of the metrics, at ``/metrics``; 0 for none.
+        metrics_per_shard: 1 for metrics of every shard, too: two more series for each.
     """
 
     pipeline_file: Path
@@ -43,6 +51,9 @@ class SinkSettings:
     log_level: str = "INFO"
     jars: str = ""
     log_format: str = PLAIN
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
+    metrics_per_shard: bool = False
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
@@ -62,10 +73,25 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         help=f"Spark's master URL ({MASTER}; default %(default)s)",
     )
     add_log_option(parser)
+    parser.add_argument(
+        "--metrics-host",
+        default=env.get(METRICS_HOST, "127.0.0.1"),
+        help=f"address of the metrics ({METRICS_HOST}; default %(default)s)",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        default=env.get(METRICS_PORT, "0"),
+        help=f"port of the metrics; 0 for none ({METRICS_PORT}; default %(default)s)",
+    )
+    parser.add_argument(
+        "--metrics-per-shard",
+        action="store_true",
+        default=env.get(METRICS_PER_SHARD, "0") == "1",
+        help=f"metrics of every shard, too ({METRICS_PER_SHARD}=1)",
+    )
     options = parser.parse_args(arguments)
-    port = env.get(UI_PORT, "0")
-    if not port.isdigit():
-        raise ConfigError(f"{UI_PORT} must be a port number, not {port!r}", code="SM-5501")
+    if (per_shard := env.get(METRICS_PER_SHARD, "0")) not in ("0", "1"):
+        raise ConfigError(f"{METRICS_PER_SHARD} must be 0 or 1, not {per_shard!r}", code="SM-5501")
     level = env.get(LOG_LEVEL, "INFO").upper()
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigError(
@@ -76,8 +102,17 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         pipeline_file=options.pipeline,
         master=options.master,
         driver_memory=env.get(DRIVER_MEMORY, ""),
-        ui_port=int(port),
+        ui_port=_port(UI_PORT, env.get(UI_PORT, "0")),
         log_level=level,
         jars=env.get(JARS, ""),
         log_format=form_of(options.log_format, env),
+        metrics_host=options.metrics_host,
+        metrics_port=_port("--metrics-port", options.metrics_port),
+        metrics_per_shard=options.metrics_per_shard,
     )
+
+
+def _port(name: str, text: str) -> int:
+    if not text.isdecimal() or int(text) > MAX_PORT:
+        raise ConfigError(f"{name} must be a port number, not {text!r}", code="SM-5501")
+    return int(text)

@@ -211,6 +211,15 @@ class Target(Protocol):
         """Applies rows."""
         ...
 
+    def check_server(self) -> None:
+        """Compare the target with what the pipeline file says of it.
+
+        Raises:
+            ConfigError: It is of another kind or version, whose DDL differs.
+            TargetError: It does not answer.
+        """
+        ...
+
     def journal(self, epoch: int) -> StatementJournal:
         """The journal for the thread that ``state`` belongs to."""
         ...

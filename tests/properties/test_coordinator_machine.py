@@ -433,7 +433,8 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert step.decision is not None
         assert step.decision.version == self.state.version + 1
         assert bool(step.decision.statements) == (step.decision.outcome is Outcome.EMIT)
-        self._look_at_key(step.state, change)
+        if not step.decision.reloads:  # else all rows are read again, with the new key
+            self._look_at_key(step.state, change)
         shards = {*self.state.held, *step.decision.released, *step.decision.pauses}
         if change.shard in {*self.state.shards, *step.state.shards}:
             shards.add(change.shard)

@@ -1,5 +1,7 @@
 """The container line is checked without an engine: files, commands, variables, order."""
 
+import configparser
+import json
 import os
 import re
 import subprocess
@@ -8,9 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import click
 import pytest
 import yaml
 
+from shardmerge.cli.deployment.supervision import STOP_S
+from shardmerge.cli.main import main
 from shardmerge.connectors.debezium.source_config import (
     EXACT_VALUES_PLUGIN,
     NO_ROW_TWICE,
@@ -191,19 +196,55 @@ def test_every_source_has_its_own_server_id() -> None:
 OF_THE_WHEEL = sorted(set(DOCKER.glob("*.Dockerfile")) - {DOCKER / "connect.Dockerfile"})
 
 
-@pytest.mark.parametrize("dockerfile", OF_THE_WHEEL, ids=lambda p: p.name)
-def test_an_image_starts_a_module_of_the_wheel(dockerfile: Path) -> None:
-    text = dockerfile.read_text()
-    mapped = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"][
-        "package-dir"
-    ]
+def read_by_the_command(words: list[str], tmp_path: Path) -> str:
+    """The full name of the command that a call of ``shardmerge`` runs, its options being right."""
+    file = tmp_path / "pipeline.toml"
+    file.touch()
+    words = [str(file) if word.endswith("pipeline.toml") else word for word in words]
+    command: click.Command = main
+    context = click.Context(main, info_name="shardmerge")
+    while isinstance(command, click.Group):
+        name, found, words = command.resolve_command(context, words)
+        assert found is not None
+        command, context = found, click.Context(found, context, name)
+    command.parse_args(context, words)
+    return context.command_path
 
-    module = re.search(r'ENTRYPOINT \["python", "-m", "(shardmerge\.[\w.]+)"', text)
-    assert module is not None
-    package, _, name = module[1].rpartition(".")
-    assert (ROOT / mapped[package] / f"{name}.py").is_file()
+
+@pytest.mark.parametrize("dockerfile", OF_THE_WHEEL, ids=lambda p: p.name)
+def test_an_image_starts_a_command_of_the_wheel(dockerfile: Path, tmp_path: Path) -> None:
+    text = dockerfile.read_text()
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+
+    entry, default = (
+        json.loads(re.search(rf"^{word} (\[.*\])$", text, re.MULTILINE)[1])  # type: ignore[index]
+        for word in ("ENTRYPOINT", "CMD")
+    )
+    assert entry == [*scripts]
+    part = dockerfile.name.removesuffix(".Dockerfile").replace("spark", "sink")
+    assert read_by_the_command(default, tmp_path) == f"shardmerge {part}"
     assert "PYTHONSAFEPATH=1" in text
     assert "--require-hashes" in text
+
+
+def test_the_watchdog_of_the_line_makes_the_connectors(tmp_path: Path) -> None:
+    words = SERVICES["watchdog"]["command"]
+    assert read_by_the_command(words, tmp_path) == "shardmerge connect watch"
+    assert "--create" in words
+
+
+def test_the_unit_of_systemd_runs_a_pipeline_and_stops_its_parts_in_order(tmp_path: Path) -> None:
+    unit = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(DOCKER / "shardmerge@.service")
+    service = unit["Service"]
+
+    program, *words = service["ExecStart"].split()
+    assert program.endswith("/bin/shardmerge")
+    assert read_by_the_command(words, tmp_path) == "shardmerge run"
+    # Else systemd would end the sink's Spark before the sink.
+    assert service["KillMode"] == "mixed"
+    assert int(service["TimeoutStopSec"]) >= 3 * STOP_S
 
 
 def test_the_connect_image_compiles_the_converter_and_says_that_it_is_there() -> None:

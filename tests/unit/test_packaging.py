@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -101,3 +104,65 @@ def test_every_upper_bound_is_written() -> None:
     """A dependency's next major version is tested before it is allowed."""
     unbounded = [str(r) for r in requirements() if not any(s.operator == "<" for s in r.specifier)]
     assert unbounded == []
+
+
+def installed_by(extra: str) -> set[str]:
+    """The distributions that an extra of the project installs, with all that they need."""
+    found: set[str] = set()
+    project = PROJECT["project"]
+    optional = project["optional-dependencies"]
+    waiting = [Requirement(text) for text in (*project["dependencies"], *optional[extra])]
+    while waiting:
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name == project["name"]:
+            waiting += [Requirement(t) for e in requirement.extras for t in optional[e]]
+        elif name not in found and (of := metadata.distribution(name)):
+            found.add(name)
+            needs = (Requirement(text) for text in of.requires or ())
+            # An extra of a requirement is taken as asked for: that allows more, never less.
+            extras = requirement.extras or {""}
+            waiting += [
+                need for need in needs
+                if need.marker is None or any(need.marker.evaluate({"extra": e}) for e in extras)
+            ]  # fmt: skip
+    return found
+
+
+WITHOUT_OTHERS = """
+import sys
+from importlib.abc import MetaPathFinder
+class Refused(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in set({refused!r}):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name.split(".")[0])
+sys.meta_path.insert(0, Refused())
+from shardmerge.cli.main import main
+main({words!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--help"], 0, "explain"),
+        (["connect", "--help"], 0, "restart"),
+        (["sink", "--pipeline", "FILE"], 2, "pip install 'shardmerge[spark]'"),
+        (["agents", "--pipeline", "FILE"], 2, "pip install 'shardmerge[agents]'"),
+        (["status", "--pipeline", "no-such-file"], 2, "no-such-file"),
+    ],
+)
+def test_the_command_needs_no_more_than_its_extra(words: list[str], code: int, told: str) -> None:
+    allowed = installed_by("cli")
+    modules = metadata.packages_distributions()
+    refused = [
+        module
+        for module, names in modules.items()
+        if not {canonicalize_name(name) for name in names} & {*allowed, "shardmerge"}
+    ]
+    assert {"pyspark", "faust", "msgspec"} <= set(refused)
+    program = WITHOUT_OTHERS.format(refused=refused, words=words)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, told in ended.stdout + ended.stderr) == (code, True), ended.stderr

@@ -22,6 +22,19 @@ rows that the connector reads from the binlog have it too (measured, Debezium 3.
 UNDECODABLE = (DecodeError, UnicodeDecodeError)
 """Errors of decoding bytes that are no JSON, or not of the requested type."""
 
+
+class MovedRow(bytes):
+    """The value of one of the two records of an UPDATE that changed a primary key."""
+
+    __slots__ = ()
+
+
+MOVES = frozenset(("__debezium.newkey", "__debezium.oldkey"))
+"""Headers by which Debezium marks these records: the delete, and the create behind it.
+
+Source: Debezium, "MySQL connector", "Primary key updates".
+"""
+
 Names: TypeAlias = tuple[str, str, str]
 """Source, database and table, as a ``source`` block names them."""
 

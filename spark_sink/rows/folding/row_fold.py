@@ -14,6 +14,9 @@ Theory of operation:
    A value that cannot be converted raises ``RefusedRow`` with its offset. The caller then folds the
    same records again with that offset among ``refusals``, and so stops just before it.
 
+Records of operations that the stream ignores are passed over, wherever they stand: what the kept
+ones leave is what a target would have that was never told of the others (``ignored_rows``).
+
 If the stream ``undoes``, every row is taken back (``restarts``): its key is deleted. Without a
 key, a row that was added is removed, and a row that was removed is added.
 """
@@ -41,6 +44,7 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import (
 )
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
 
+from .ignored_rows import is_ignored_by
 from .kept_changes import KeptChanges
 from .keyless import KeylessBatch, place_of
 from .row_batches import SETTLED_ROWS, Batch, Changes
@@ -99,7 +103,7 @@ class RowFold:
     ) -> None:
         self.rows = 0
         # If the target has rows that the shard does not have, a created row may be one of them.
-        uncertain = stream.where or stream.keeps_truncated or stream.undoes
+        uncertain = bool(stream.where or stream.keeps_truncated or stream.undoes or stream.ignored)
         uncertain = uncertain or any(segment.passed_over for segment in stream.segments)
         self.growth: int | None = None if uncertain else 0
         self.end: Stop | None = None
@@ -113,6 +117,7 @@ class RowFold:
         self._at = SegmentLocator(stream)
         self._checks = RowChecks(stream, self._plans, refusals or {})
         self._kept = KeptChanges(self._plans, lines_of)
+        self._ignores = is_ignored_by(stream)
         # The short path does not look at refusals, so it is closed when there are some.
         self._is_quick = not refusals
         # The first segment whose rows were not taken back.
@@ -175,7 +180,7 @@ class RowFold:
         low, high = at.low[0], at.high[0]
         last, place, tombstones, goes = self._last, places.start, 0, self._stream.undoes
         deleted = unchanged = 0
-        counts_reads = self._counts_reads
+        counts_reads, ignores = self._counts_reads, self._ignores
         # Rows with one position are all of a table's first snapshot, or all read again.
         read_at, again = -1, True
         try:
@@ -189,6 +194,8 @@ class RowFold:
                 if source.file != file or not low < source.pos < high:
                     break
                 op = record.op
+                if ignores is not None and ignores(op, value):
+                    continue
                 if op == DELETE:
                     image = decode_image(record.before)
                     last[key_of(image)] = (offsets[place], number, image, True)
@@ -246,6 +253,9 @@ class RowFold:
         segment = self._plans.segment_of(self._at.number)
         if segment.passed_over or segment.undone or self._stays(record):
             self._short = None
+            return True
+        if self._ignores is not None and self._ignores(record.op, value):
+            self.rows += 1
             return True
         if refusal := self._checks.refusal_of(offset, record, self._at):
             self._at.position = record.position

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.origin import OriginPart, origin_part
+from shardmerge.schemas.model.origin import OriginPart, group_of, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.row_conditions import (
@@ -23,7 +23,11 @@ from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_decoder import RowDecoder
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
 from shardmerge.spark_sink.rows.values.column_values import UnfitValue
-from shardmerge.spark_sink.rows.values.constant_values import ConstantValue, added_value
+from shardmerge.spark_sink.rows.values.constant_values import (
+    ConstantValue,
+    added_value,
+    group_constant,
+)
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.rows.values.readers import Check, Reader
 from shardmerge.spark_sink.rows.values.times import moment_text
@@ -131,6 +135,18 @@ def plan_segment(
                 bound[name.lower()] = binding.name
                 if part is OriginPart.POSITION:
                     position = binding.name
+                elif part is OriginPart.GROUP:
+                    group = group_of(shard_column.id)
+                    if (text := dict(stream.groups).get(group)) is None:
+                        refusal = Refusal(
+                            f"the route of {shard} gives no value to the origin column {name}: no "
+                            f"expression has the group {group}, or its value does not fit",
+                            "give the route in the sink's pipeline file the group that the target "
+                            "began with",
+                            code="SM-1525",
+                        )
+                    else:
+                        origin.append((binding.name, group_constant(kind, text)))
                 else:
                     origin.append((binding.name, ConstantValue(Form.TEXT, part.value_in(shard))))
             continue

@@ -14,6 +14,7 @@ from typing import Any
 from shardmerge.schemas.effects.added_column_values import added_default
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import DefaultKind
+from shardmerge.schemas.model.types import ColumnType
 
 from .forms import Form, form_of
 from .times import day_of, moment_of, time_of
@@ -38,6 +39,11 @@ def added_value(added: ShardColumn) -> ConstantValue | None:
         return ConstantValue(form, _READ.get(form, str)(default.text))
     except ValueError:
         return None
+
+
+def group_constant(kind: ColumnType, text: str) -> ConstantValue:
+    """The value of an origin column of a group, whose type is an integer type or varchar."""
+    return ConstantValue(*(Form.INTEGER, int(text)) if kind.is_integer else (Form.TEXT, text))
 
 
 def _bits(text: str) -> int:

@@ -107,7 +107,9 @@ class _Lane:
         """The range that is to be read."""
         task = self.task.task
         start, end = task.start_offset, self.end_offset
-        return OffsetRange(task.topic, task.partition, start, end, task.part)
+        return OffsetRange(
+            task.topic, task.partition, start, end, task.part, task.stream.tells_moves
+        )
 
 
 @dataclass(slots=True)

@@ -57,6 +57,9 @@ class IcebergTarget:
             stops_spark=spark is None,
         )
 
+    def check_server(self) -> None:
+        """See ``interface.Target``: a catalog is no server, its version is that of the library."""
+
     def journal(self, epoch: int) -> IcebergJournal:
         """On the store of ``state``."""
         return IcebergJournal(self.state, epoch)

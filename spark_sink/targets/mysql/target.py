@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.schemas.pipeline.server_differences import refuse_differences, target_differences
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
@@ -12,12 +14,14 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 from .control import ControlStore
 from .session import MySqlAddress, MySqlSession
 
+log = logger(__name__)
+
 
 class MySqlTarget:
     """See ``interface.Target``."""
 
     def __init__(self, settings: SinkSettings, pipeline: Pipeline) -> None:
-        target = pipeline.target
+        target = self._target = pipeline.target
         self._address = MySqlAddress(
             target.host, target.port, target.user, target.password, target.tls
         )
@@ -34,6 +38,13 @@ class MySqlTarget:
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
+
+    def check_server(self) -> None:
+        """See ``interface.Target``; a newer release of the same version is only logged."""
+        differences = target_differences(self._target, self._session.facts.version_text)
+        refuse_differences("the target", differences)
+        for each in differences:
+            log.warning("target_differs", reason=each.seen, hint=each.change, code=each.code)
 
     def journal(self, epoch: int) -> Journal:
         """On the session of ``state``."""

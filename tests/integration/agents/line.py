@@ -200,7 +200,7 @@ class Line:
         wait: bool = True,
     ) -> None:
         """Start a worker (again), with its own data directory; ``script`` replaces the module."""
-        port = Ports.free().web
+        self.web_port = port = Ports.free().web
         program = ("-m", "shardmerge.agents.app") if script is None else (str(script),)
         spec = ProcessSpec(
             name=name,

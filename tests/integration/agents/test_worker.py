@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from .line import Line, wait_for
 
@@ -60,6 +62,28 @@ def test_every_event_is_answered_once_and_in_order(line: Line):
     assert versions.keys() == {"merged.tbl", "merged.log"}
     for found in versions.values():
         assert found == list(range(1, len(found) + 1))
+    wait_for(lambda: counted(line) == (line.events(), sum(map(len, versions.values()))), "count")
+
+
+def counted(line: Line) -> tuple[float, float]:
+    """What the worker's metrics say: records that the tracker completed, and decisions."""
+    request = Request(
+        f"http://127.0.0.1:{line.web_port}/metrics",
+        headers={"Accept": "application/openmetrics-text; version=1.0.0"},
+    )
+    with urlopen(request) as answer:
+        samples = [
+            sample
+            for family in text_string_to_metric_families(answer.read().decode())
+            for sample in family.samples
+        ]
+    assert next(s.value for s in samples if s.name == "shardmerge_agents_ready") == 1
+    tracked = sum(
+        s.value
+        for s in samples
+        if (s.name, s.labels) == ("shardmerge_agents_records_total", {"agent": "tracker"})
+    )
+    return tracked, sum(s.value for s in samples if s.name == "shardmerge_agents_decisions_total")
 
 
 def test_a_killed_worker_goes_on_with_the_same_decisions_with_its_disk_and_without(line: Line):

@@ -26,7 +26,7 @@ from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
@@ -100,6 +100,37 @@ def test_a_connector_that_cannot_log_in_is_refused_with_the_reason(
 
     with pytest.raises(StackError, match="Access denied for user"):
         deploy_connectors(pipeline, rest)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "hint"),
+    [
+        (
+            {"flavour": "mariadb", "version": "10.11"},
+            "it is mysql 8.0.15, the pipeline file says mariadb",
+            'set flavour = "mysql" and version = "8.0.15"',
+        ),
+        (
+            {"version": "9.7", "sql_mode": "ANSI_QUOTES"},
+            "it is mysql 8.0.15, the pipeline file says 9.7: DDL differs; sql_mode ANSI_QUOTES is "
+            "off on the server, the pipeline file says on: statements would be read wrongly",
+            'set version = "8.0.15"; set sql_mode = ""',
+        ),
+    ],
+)
+def test_a_server_that_is_not_as_described_gets_no_connector(
+    play: Play, rest: ConnectRest, changes: dict[str, str], told: str, hint: str
+) -> None:
+    source = dataclasses.replace(play.pipeline.sources[0], **changes)  # type: ignore[arg-type]
+    pipeline = dataclasses.replace(play.pipeline, sources=(source,))
+
+    with pytest.raises(ConfigError) as refused:
+        deploy_connectors(pipeline, rest)
+
+    where = f"source {source.name} is not the server that the pipeline file describes: "
+    assert refused.value.message == where + told
+    assert refused.value.hint == hint
+    assert rest.connectors() == ()
 
 
 def test_a_connector_that_does_not_require_exactly_once_is_found(

@@ -51,9 +51,11 @@ def line(stack: LocalStack) -> Iterator[Line]:
 def test_what_is_not_exact_is_in_the_table(line: Line, family: str) -> None:
     found = ways.played(line, family)
     print(ways.matrix(line.families[family], found))
-    assert [d for d in found if not _limits(d)] == []
+    assert [d for d in found if not limits_of_difference(d)] == []
     # And what the table names is seen: an entry that is no longer true must go.
-    assert {limit.id for d in found for limit in _limits(d)} == _SEEN.get(family, set())
+    assert {limit.id for d in found for limit in limits_of_difference(d)} == _SEEN.get(
+        family, set()
+    )
 
 
 _SEEN = {
@@ -89,7 +91,7 @@ def avro_line(stack: LocalStack) -> Iterator[Line]:
 def test_avro_brings_the_same_values_as_json(avro_line: Line, family: str) -> None:
     found = ways.played(avro_line, family)
     print(ways.matrix(avro_line.families[family], found))
-    assert [d for d in found if not _limits(d)] == []
+    assert [d for d in found if not limits_of_difference(d)] == []
 
 
 def test_text_that_cannot_be_read_holds_its_shard(line: Line) -> None:
@@ -128,7 +130,7 @@ def _hold(line: Line, table: str, item: Item) -> str:
         rig.close()
 
 
-def _limits(difference: Difference) -> list[ValueLimit]:
+def limits_of_difference(difference: Difference) -> list[ValueLimit]:
     """The entries of the table that name a difference."""
     read = difference.way in (ways.SNAPSHOT, REREAD)
     where = {SNAPSHOT, BINLOG} if difference.way == KEYLESS else {SNAPSHOT if read else BINLOG}

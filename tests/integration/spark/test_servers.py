@@ -5,16 +5,20 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from shardmerge.cli.servers import server_findings
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.policies import Keyless, RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 
 DATABASE = "check_me"
 
@@ -44,6 +48,29 @@ def pipeline(stack: LocalStack) -> Iterator[Pipeline]:
 
 def test_the_local_stack_s_own_servers_are_as_they_must_be(pipeline: Pipeline) -> None:
     assert [str(f) for f in server_findings(pipeline) if f.fault] == []
+
+
+def test_a_sink_compares_the_target_with_the_pipeline_file(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    def opened(**changes: str) -> None:
+        target = replace(pipeline.target, **changes)  # type: ignore[arg-type]
+        sink = MySqlTarget(SinkSettings(Path()), replace(pipeline, target=target))
+        try:
+            sink.check_server()
+        finally:
+            sink.close()
+
+    opened()
+    assert not caplog.records
+    opened(version="8.0.14")
+    assert [record.getMessage() for record in caplog.records] == ["target server differs"]
+    with pytest.raises(ConfigError, match="the pipeline file says 9") as refused:
+        opened(version="9.7")
+    assert refused.value.hint == 'set version = "8.0.15"'
+    with pytest.raises(ConfigError, match="the pipeline file says mariadb") as refused:
+        opened(kind="mariadb", version="10.11")
+    assert refused.value.hint == 'set kind = "mysql" and version = "8.0.15"'
 
 
 def test_shards_and_targets_are_looked_at(pipeline: Pipeline) -> None:

@@ -67,6 +67,15 @@ class Difference:
     got: object
 
 
+@dataclass(frozen=True, slots=True)
+class SourceServer:
+    """A server that is read."""
+
+    port: int
+    flavour: str = "mysql"
+    version: str = "8.0.15"
+
+
 class Line:
     """A source with a database of its own, and its connector; see the module.
 
@@ -75,6 +84,8 @@ class Line:
         row_format: How the connector writes.
         families: Of ``exactness.FAMILIES``.
         exact: Whether the connector has the converter of exact values.
+        server: The source's server; None: the stack's first one.
+        only: Narrows a family to what the server has.
     """
 
     def __init__(
@@ -84,8 +95,11 @@ class Line:
         families: tuple[str, ...] = tuple(FAMILIES),
         *,
         exact: bool = True,
+        server: SourceServer | None = None,
+        only: Callable[[MySqlSession, Item], Item | None] | None = None,
     ) -> None:
         self.stack = stack
+        self.server = server or SourceServer(stack.ports.source1)
         # Apicurio's converter loses a NULL in a column that has a default: its shard is held.
         left_out = {"d_e"} if row_format == "avro" else set()
         self.families = {
@@ -94,11 +108,19 @@ class Line:
         }
         number = len(os.listdir(stack.directory)) + int(monotonic() * 10) % 10_000
         self.name, self.database = f"w{number}", f"ways_{number}"
-        address = MySqlAddress("127.0.0.1", stack.ports.source1, USER, PASSWORD)
+        address = MySqlAddress("127.0.0.1", self.server.port, USER, PASSWORD)
         self.session = MySqlSession(address)
         self.run(f"CREATE DATABASE {self.database} CHARACTER SET utf8mb4")
         # Values that only a lenient server takes belong to it.
         self.run("SET SESSION sql_mode = '', time_zone = '+00:00'")
+        if only is not None:
+            self.run(f"USE {self.database}")
+            self.families = {
+                name: tuple(
+                    kept for item in items if (kept := only(self.session, item)) is not None
+                )
+                for name, items in self.families.items()
+            }
         self.pipeline = self._pipeline(row_format, exact, 7000 + number)
         self.source = self.pipeline.sources[0]
         self.rest = ConnectRest(stack.connect_url)
@@ -114,7 +136,13 @@ class Line:
         )
         pipeline = parse_pipeline(text, {})
         source = replace(
-            pipeline.sources[0], name=self.name, databases=self.database, server_id=server_id
+            pipeline.sources[0],
+            name=self.name,
+            databases=self.database,
+            server_id=server_id,
+            port=self.server.port,
+            flavour=self.server.flavour,
+            version=self.server.version,
         )
         connect = replace(pipeline.connect, exact_values=exact)
         return replace(pipeline, sources=(source,), connect=connect)

@@ -181,6 +181,9 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
         for lane, records in zip(shard.lanes, shard.records.lanes, strict=True)
         if not records.is_ended
     }
+    telling = {
+        lane.partition for shard in shards for lane in shard.lanes if lane.task.stream.tells_moves
+    }
     most_records = max(1, connection.round_records // max(1, len(lanes)))
     most_bytes = connection.config.round_bytes // max(1, len(lanes))
 
@@ -195,7 +198,14 @@ def _read(shards: Sequence[_Shard], connection: TaskConnection) -> bool:
     if not reading:
         return False
     ranges = [
-        OffsetRange(place.topic, place.number, records.reached, records.end, place.shard)
+        OffsetRange(
+            place.topic,
+            place.number,
+            records.reached,
+            records.end,
+            place.shard,
+            place in telling,
+        )
         for place, records in reading.items()
     ]
     cursor = open_ranges(connection.reader, ranges, connection.rows)

@@ -46,7 +46,7 @@ def find_refused(
     again, and every probe is rolled back. If the whole range is accepted now, no row was the cause:
     ``cause`` is returned as retryable.
     """
-    wanted = OffsetRange(task.topic, task.partition, start, end, task.part)
+    wanted = OffsetRange(task.topic, task.partition, start, end, task.part, task.stream.tells_moves)
     records = list(records_in(connection.reader, wanted, connection.rows))
     found = _first(len(records), lambda count: _probe([(task, records[:count])], connection))
     if found is None:

@@ -51,7 +51,14 @@ class Lane:
     def range(self) -> OffsetRange:
         """The part of the task's range that is not applied yet."""
         task, start = self.task, self.result.next_offset
-        return OffsetRange(task.topic, task.partition, start, task.end_offset, task.part)
+        return OffsetRange(
+            task.topic,
+            task.partition,
+            start,
+            task.end_offset,
+            task.part,
+            task.stream.tells_moves,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,10 @@ def _read(tasks: Sequence[RangeTask], connection: TaskConnection) -> list[Round]
     lanes = {task.place: Lane.of(task) for task in tasks}
     folds = {place: connection.new_fold(lane.task) for place, lane in lanes.items()}
     ranges = [
-        OffsetRange(t.topic, t.partition, t.start_offset, t.end_offset, t.part) for t in tasks
+        OffsetRange(
+            t.topic, t.partition, t.start_offset, t.end_offset, t.part, t.stream.tells_moves
+        )
+        for t in tasks
     ]
     sizes = dict.fromkeys(lanes, 0)
     cursor = open_ranges(connection.reader, ranges, connection.rows)

@@ -54,6 +54,20 @@ def test_in_keys_they_end_the_primary_key_and_the_unique_keys() -> None:
     assert sql(decision) == ["ADD UNIQUE INDEX `v` (`b`, `_shard`)"]
 
 
+def test_a_groups_value_has_a_typed_column_and_a_place_in_the_keys() -> None:
+    number = OriginColumn(OriginPart.GROUP, "_n", "n", "smallint unsigned")
+    origin = Origin((number,), in_keys=True)
+    line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create="id INT PRIMARY KEY", origin=origin)
+    assert line.target is not None
+    assert [str(c.type.name) for c in line.target.columns] == ["int", "smallint"]
+    assert line.target.columns[1].type.unsigned
+    assert keys(line) == {"PRIMARY": ("id", "_n")}
+    for source in ("s1", "s2"):
+        line.alter(source, "ADD COLUMN a INT")
+    assert line.columns == ["_n", "a", "id"]
+    assert line.held == []
+
+
 def test_they_stay_where_they_are_while_the_shards_change() -> None:
     line = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create="id INT PRIMARY KEY, a INT", origin=IN_KEYS)
     for source in ("s1", "s2"):

@@ -47,6 +47,15 @@ def test_good_servers_have_no_findings() -> None:
     assert target_findings(TARGET, GOOD) == []
 
 
+def test_a_mariadb_whose_replica_could_not_take_over_is_told_of() -> None:
+    source = replace(SOURCE, flavour="mariadb", version="10.11")
+    maria = {**GOOD, "version": "10.11.6-MariaDB", "gtid_domain_id": "0"}
+    (finding,) = source_findings(source, maria)
+    assert finding.text.startswith("gtid_domain_id is 0, the default")
+    assert not finding.fault
+    assert source_findings(source, {**maria, "gtid_domain_id": "7"}) == []
+
+
 @pytest.mark.parametrize(
     ("name", "value", "text", "fault"),
     [

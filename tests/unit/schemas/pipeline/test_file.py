@@ -7,7 +7,14 @@ import pytest
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import ExistingRows, Keyless, Mode, RenamePolicy, RowsPolicy
+from shardmerge.schemas.model.policies import (
+    ExistingRows,
+    Keyless,
+    Mode,
+    RenamePolicy,
+    RowOperation,
+    RowsPolicy,
+)
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
@@ -388,3 +395,67 @@ def test_connections_can_be_secured() -> None:
 def test_a_wrong_setting_of_security_is_refused(old: str, new: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         parse_pipeline(changed((old, new)), ENV)
+
+
+def test_a_route_names_the_operations_that_it_ignores() -> None:
+    assert parse_pipeline(GOOD, ENV).routes[0].ignore == ()
+    (rule,) = parse_pipeline(GOOD + 'ignore = ["truncate", "delete", "delete"]\n', ENV).routes
+    assert rule.ignore == (RowOperation.DELETE, RowOperation.TRUNCATE)
+    assert rule.keeps_truncated
+    more = 'ignore = ["update"]\nexisting_rows = "hold"\nkeyless = "refuse"\n'
+    assert parse_pipeline(GOOD + more, ENV).routes[0].ignore == (RowOperation.UPDATE,)
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ('ignore = "delete"', "ignore must be a list"),
+        ('ignore = ["drop"]', "ignore 'drop' is not known"),
+        ('ignore = ["truncate"]\non_truncate = "delete"', "contradict each other"),
+        ('ignore = ["update", "delete"]', "would bring the rows as the ignored operations left"),
+        (
+            'ignore = ["update"]\nexisting_rows = "accept"',
+            "ignore names update and not delete: of a table without a primary key",
+        ),
+        (
+            'ignore = ["insert", "delete"]\nexisting_rows = "accept"',
+            "ignore names insert and not update",
+        ),
+    ],
+)
+def test_what_cannot_be_ignored_together_is_refused(lines: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        parse_pipeline(f"{GOOD}{lines}\n", ENV)
+
+
+GROUPS = GOOD.replace('database = "app"', 'database = "shop_(?P<region>\\\\w+)_(?P<n>\\\\d+)"')
+
+
+def test_groups_of_a_routes_expressions_become_origin_columns() -> None:
+    more = 'origin = { groups = { region = "_region", n = { name = "_n", type = "INT" } } }\n'
+    (rule,) = parse_pipeline(GROUPS + more, ENV).routes
+    assert rule.policies.origin.columns == (
+        OriginColumn(OriginPart.GROUP, "_region", "region", "varchar(64)"),
+        OriginColumn(OriginPart.GROUP, "_n", "n", "int"),
+    )
+    assert rule.group_values(ShardId("s1", "shop_eu_west_07", "t_1")) == {
+        "region": "eu_west",
+        "n": "7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        ('{ area = "_a" }', "no expression of the route has the group 'area'"),
+        ('{ n = { name = "_n", type = "json" } }', "the type of n: 'json' is not varchar(n)"),
+        ('{ n = { type = "int" } }', "n must name a column"),
+        ("{ n = 1 }", "n must name a column, not 1"),
+        ('{ n = { name = "_n", length = 1 } }', "unknown key 'length'"),
+        ('"region"', "groups must be a table"),
+        ('{ n = "_a", region = "_A" }', "two columns have the same name"),
+    ],
+)
+def test_a_wrong_origin_column_of_a_group_is_refused(groups: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(told)):
+        parse_pipeline(f"{GROUPS}origin = {{ groups = {groups} }}\n", ENV)

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import Keyless, RoutePolicies, RowsPolicy, TypePolicy
+from shardmerge.schemas.model.policies import (
+    Keyless,
+    RoutePolicies,
+    RowOperation,
+    RowsPolicy,
+    TypePolicy,
+)
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Source, Target
@@ -22,12 +28,27 @@ def test_a_written_pipeline_is_read_back_as_it_was() -> None:
             RoutingRule(".*", r"(?P<case>sc\d+)_app", "t_.*", r"\g<case>_merged", "t"),
             RoutingRule(
                 ".*",
+                "a",
+                "t",
+                "merged",
+                "a",
+                on_truncate=RowsPolicy.KEEP,
+                ignore=(RowOperation.DELETE, RowOperation.TRUNCATE),
+            ),
+            RoutingRule(
+                ".*",
                 "o",
-                "t_.*",
+                r"t_(?P<n>\d+)",
                 "merged",
                 "o",
                 policies=RoutePolicies(
-                    origin=Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True),
+                    origin=Origin(
+                        (
+                            OriginColumn(OriginPart.SHARD, "_s"),
+                            OriginColumn(OriginPart.GROUP, "_n", "n", "int unsigned"),
+                        ),
+                        in_keys=True,
+                    ),
                     on_drop=RowsPolicy.DELETE,
                     keyless=Keyless.REFUSE,
                     types=TypePolicy.PUBLISHED,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
+from shardmerge.spark_sink.rows.folding.segment_plan import plan_segment
 from shardmerge.spark_sink.rows.folding.segment_plans import SegmentPlans
+from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
+from shardmerge.spark_sink.rows.values.forms import Form
 from tests.unit.spark_sink.row_events import INT, SHARD, at, segment
 
 SEGMENTS = (segment(id=INT), segment(at(20), id=INT, a=INT))
@@ -33,6 +40,22 @@ def test_the_other_spelling_is_of_the_same_segment_and_epoch(number: int) -> Non
     assert other != number and of_stream.respelled(other) == number
     assert of_stream.segment_of(other) is of_stream.segment_of(number) is SEGMENTS[number % 2]
     assert other // 4 == number // 4
+
+
+def test_an_origin_column_of_a_group_has_the_value_that_the_route_gives() -> None:
+    number = ShardColumn("@group:n", Column("_n", INT, nullable=False))
+    one = replace(SEGMENTS[0], columns=(*SEGMENTS[0].columns, number))
+    bindings = {**BINDINGS, "@group:n": Binding("@group:n", "_n")}
+    stream = ShardStream(SHARD, TargetTable("m", "t"), (one,), None, groups=(("n", "7"),))
+
+    plan = plan_segment(stream, one, bindings, 0)
+
+    assert plan.origin == (("_n", ConstantValue(Form.INTEGER, 7)),)
+    assert plan.names == ("id",)
+    assert plan.refusal is None
+    without = plan_segment(replace(stream, groups=()), one, bindings, 0)
+    assert without.refusal is not None
+    assert "gives no value to the origin column _n: no expression" in without.refusal.reason
 
 
 def test_a_row_is_wanted_unless_the_condition_says_otherwise() -> None:

@@ -1,0 +1,40 @@
+"""The status view as metrics: sums over the shards of a target. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from shardmerge.connectors.metrics import catalog
+from shardmerge.connectors.metrics.family import Sample
+from shardmerge.schemas.records.decisions import Outcome
+
+from .view import StatusView
+
+_STATES = ("live", "held", "paused", "left")
+
+
+def view_samples(view: StatusView, now_ms: int) -> Iterator[Sample]:
+    """The metrics of the pipeline's targets.
+
+    Args:
+        view: Folded so far.
+        now_ms: Milliseconds since 1970.
+    """
+    for target, version, outcomes, shards in view.states():
+        name = str(target)
+        yield Sample(catalog.AGENTS_VERSION, (name,), version)
+        for outcome in (Outcome.EMIT, Outcome.NOOP, Outcome.HOLD, Outcome.REFUSED):
+            yield Sample(catalog.AGENTS_DECISIONS, (name, outcome.value), outcomes[outcome])
+        states: Counter[str] = Counter()
+        conflicts: list[int] = []
+        for shard in shards:
+            states[shard.state] += 1
+            if shard.state == "held" and shard.is_conflict:
+                conflicts.append(shard.ts_ms)
+        for state in _STATES:
+            yield Sample(catalog.AGENTS_SHARDS, (name, state), states[state])
+        yield Sample(catalog.AGENTS_HELD, (name, "conflict"), len(conflicts))
+        yield Sample(catalog.AGENTS_HELD, (name, "other"), states["held"] - len(conflicts))
+        age_ms = max(0, now_ms - min(conflicts)) if conflicts else 0
+        yield Sample(catalog.AGENTS_CONFLICT, (name,), age_ms / 1000)

@@ -1,0 +1,1 @@
+"""Runs a pipeline on this machine: its parts together or one by one, connectors, first files."""

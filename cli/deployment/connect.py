@@ -1,0 +1,170 @@
+"""``shardmerge connect``: the pipeline's connectors in Kafka Connect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from shardmerge.cli.clients import connect_rest
+from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.parameters import complete_source, json_option, pipeline_option, read_pipeline
+from shardmerge.cli.screen import terminal
+from shardmerge.cli.views.reading import connector_state
+from shardmerge.cli.views.shapes import ConnectorState
+from shardmerge.cli.views.tables import styled, table
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
+from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.watchdog import main as watch_connectors
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
+from shardmerge.schemas.records.plain import to_plain
+
+_sources = click.argument(
+    "sources", nargs=-1, metavar="[SOURCE]...", shell_complete=complete_source
+)
+_PATIENCE_S = 30.0
+
+
+@click.group()
+def connect() -> None:
+    """Make, see, restart, delete and watch the pipeline's connectors in Kafka Connect.
+
+    Without SOURCE a command is about the connectors of all sources of the pipeline file.
+    """
+
+
+@connect.command()
+@pipeline_option
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds for each connector.")
+def apply(path: Path, timeout: float) -> None:
+    """Make the topics, and make or change the connectors as the pipeline file says.
+
+    An unchanged connector is left alone. Waits until each connector runs.
+
+    Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when Kafka, Connect or a
+    source does not answer, or Connect refuses a connector.
+    """
+    with telling_errors(), _opened(path) as (pipeline, rest):
+        for name in deploy_connectors(pipeline, rest, timeout):
+            click.echo(f"{name}: RUNNING")
+
+
+@connect.command()
+@_sources
+@pipeline_option
+@json_option
+def status(sources: tuple[str, ...], path: Path, as_json: bool) -> None:
+    """Show the state of each connector, and why one failed.
+
+    Ends with 0 when all run, with 1 when one does not; with 2 when the call or the pipeline file is
+    wrong; with 3 when Connect does not answer.
+    """
+    with telling_errors(), _opened(path) as (pipeline, rest):
+        found = [
+            connector_state(source.name, name, rest.status(name))
+            for source, name in _chosen(pipeline, sources)
+        ]
+    _show(found, as_json=as_json)
+    bad = any(connector.state != "RUNNING" for connector in found)
+    raise SystemExit(ExitCode.FOUND if bad else ExitCode.GOOD)
+
+
+@connect.command()
+@_sources
+@pipeline_option
+@click.option("--failed", is_flag=True, help="Only what failed of them.")
+def restart(sources: tuple[str, ...], path: Path, failed: bool) -> None:
+    """Restart connectors with their tasks; each goes on where it stopped.
+
+    Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when Connect does not
+    answer.
+    """
+    with telling_errors(), _opened(path) as (pipeline, rest):
+        for _, name in _chosen(pipeline, sources):
+            (rest.restart_failed if failed else rest.restart)(name)
+            click.echo(f"{name}: restarted")
+
+
+@connect.command()
+@_sources
+@pipeline_option
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(sources: tuple[str, ...], path: Path, yes: bool) -> None:
+    """Delete connectors. Their topics and offsets stay, so `connect apply` goes on from there.
+
+    Ends with 0; with 1 when the question was answered with no; with 2 when the call or the pipeline
+    file is wrong; with 3 when Connect does not answer.
+    """
+    with telling_errors(), _opened(path) as (pipeline, rest):
+        names = [name for _, name in _chosen(pipeline, sources)]
+        if not yes:
+            click.confirm(f"delete {', '.join(names)} at {rest.url}?", abort=True)
+        known = rest.connectors()
+        for name in names:
+            for each in (*readings_among(known, name), name):
+                if each in known:
+                    rest.delete(each)
+                click.echo(f"{each}: {'deleted' if each in known else 'there was none'}")
+
+
+@connect.command()
+@pipeline_option
+@click.option("--interval", default=3.0, show_default=True, help="Seconds between two looks.")
+@click.option("--create", is_flag=True, help="Make topics and connectors first.")
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address of the metrics."
+)
+@click.option(
+    "--metrics-port", default=0, show_default=True, help="Port of the metrics; 0 for none."
+)
+def watch(
+    path: Path, *, interval: float, create: bool, metrics_host: str, metrics_port: int
+) -> None:
+    """Run the watchdog: restart and repair connectors until TERM.
+
+    Kafka Connect itself never restarts a task that failed.
+
+    Ends with 0 when it was told to stop; with 1 when the connectors cannot be made; with 2 when the
+    pipeline file is wrong.
+    """
+    arguments = ["--pipeline", str(path), "--interval", str(interval)]
+    arguments += ["--metrics-host", metrics_host, "--metrics-port", str(metrics_port)]
+    raise SystemExit(watch_connectors([*arguments, *(["--create"] if create else ())]))
+
+
+def _show(found: Sequence[ConnectorState], *, as_json: bool) -> None:
+    console = terminal()
+    if as_json:
+        for connector in found:
+            click.echo(json.dumps(to_plain(connector), ensure_ascii=False))
+    elif console is not None:
+        rows = [(c.name, styled(c.state), c.reason) for c in found]
+        console.print(table(("connector", "state", "reason"), rows))
+    else:
+        for connector in found:
+            reason = f": {connector.reason}" if connector.reason else ""
+            click.echo(f"{connector.name}: {connector.state}{reason}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Pipeline, ConnectRest]]:
+    pipeline = read_pipeline(path)
+    rest = connect_rest(pipeline, _PATIENCE_S)
+    try:
+        yield pipeline, rest
+    finally:
+        rest.close()
+
+
+def _chosen(pipeline: Pipeline, names: tuple[str, ...]) -> list[tuple[Source, str]]:
+    """The sources of these names, all without names, each with its connector's name.
+
+    Raises:
+        ConfigError: There is no such source.
+    """
+    found = [pipeline.source(name) for name in names] or list(pipeline.sources)
+    return [(source, connector_name(pipeline, source)) for source in found]

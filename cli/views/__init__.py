@@ -1,0 +1,1 @@
+"""What a pipeline of any file is doing: status, explanations, decisions, schemas, conflicts."""

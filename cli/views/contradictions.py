@@ -1,0 +1,60 @@
+"""Which definitions of a column stand against each other, and on which shards. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from shardmerge.agents.coordination.identities import known_names
+from shardmerge.agents.coordination.state.shard_state import Hold, ShardState
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.status.view import definition
+from shardmerge.schemas.lattice.joined import Conflict
+from shardmerge.schemas.model.names import ShardId
+
+from .shapes import Side
+
+_COLUMN = re.compile(r"column (.+)")
+LOCK = "waits for the DDL lock"
+
+
+def hold_kind(hold: Hold) -> str:
+    """``unreadable``, ``lock`` or ``conflict``: what a held shard waits for."""
+    if hold.post is None:
+        return "unreadable"
+    return "lock" if hold.queue and hold.reason.startswith(LOCK) else "conflict"
+
+
+def conflict_of(state: TargetState) -> Conflict | None:
+    """The conflict between the shards' latest schemas; None when they have a join."""
+    names = known_names(state)
+    if any(column_id not in names for column_id in state.final.ids):
+        return None
+    joined = state.final.join(names, (), state.type_rules)
+    return joined if isinstance(joined, Conflict) else None
+
+
+def sides_of(state: TargetState, path: tuple[str, ...]) -> tuple[Side, ...]:
+    """The definitions of the column that a conflict is about, those of most shards first.
+
+    Args:
+        state: Of the target.
+        path: Of the conflict. Empty, or without a column: no sides are told.
+    """
+    column = next((found[1] for part in path if (found := _COLUMN.fullmatch(part))), None)
+    if column is None:
+        return ()
+    names = known_names(state)
+    sides: dict[str, list[ShardId]] = {}
+    for name in sorted(state.shards):
+        told = _definition(state.shards[name], column, names)
+        sides.setdefault(told, []).append(name)
+    ordered = sorted(sides.items(), key=lambda side: (-len(side[1]), side[0]))
+    return tuple(Side(text, tuple(map(str, shards))) for text, shards in ordered)
+
+
+def _definition(shard: ShardState, column: str, names: dict[str, str]) -> str:
+    schema = shard.final
+    for item in schema.columns if schema else ():
+        if names.get(item.id, item.column.name).casefold() == column.casefold():
+            return definition(item.column)
+    return "none"

@@ -1,0 +1,109 @@
+"""Decisions as lines: what came, what was decided, by whom, and what became of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.progress import SinkProgress
+
+from .picture import Decided, Picture, moment
+from .shapes import DecisionLine
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which decisions are shown; None and empty want all.
+
+    Attributes:
+        shard: Its own changes, what releases, pauses or resumes it, and commands about it.
+        since_ms, until_ms: Bounds of the time at which it was written, inclusive.
+        from_version, to_version: Likewise of the version.
+        outcomes: Any of these.
+        ignored: Whether statements that concern no shard are shown too.
+        last: At most so many, the latest ones; 0 for all.
+    """
+
+    target: TargetTable | None = None
+    shard: ShardId | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    from_version: int | None = None
+    to_version: int | None = None
+    outcomes: tuple[str, ...] = ()
+    ignored: bool = False
+    last: int = 0
+
+    def includes(self, decided: Decided) -> bool:
+        """Whether a decision is shown, were it not for ``last``."""
+        decision, at = decided.decision, decided.written_ms
+        version = decision.version
+        return (
+            (decision.target is not None or self.ignored or decision.outcome in self.outcomes)
+            and self.target in (None, decision.target)
+            and (self.shard is None or self.shard in _concerned(decision))
+            and (self.since_ms is None or at >= self.since_ms)
+            and (self.until_ms is None or at <= self.until_ms)
+            and (self.from_version is None or version >= self.from_version)
+            and (self.to_version is None or version <= self.to_version)
+            and (not self.outcomes or decision.outcome in self.outcomes)
+        )
+
+
+def decision_lines(picture: Picture, wanted: Wanted) -> Iterator[DecisionLine]:
+    """The wanted decisions in the order in which they were written."""
+    found = [decided for decided in picture.decided if wanted.includes(decided)]
+    progress = {view.target: view.progress for view in picture.targets}
+    for decided in found[-wanted.last :] if wanted.last else found:
+        at = decided.decision.target
+        by = picture.by(decided.decision.id)
+        yield decision_line(decided, by, progress.get(at) if at else None)
+
+
+def decision_line(decided: Decided, by: str, progress: SinkProgress | None) -> DecisionLine:
+    """One decision as a line.
+
+    Args:
+        decided: The decision.
+        by: Who gave the command that it answers; "" for a source's statement.
+        progress: Of its target, as the sink told it last.
+    """
+    decision = decided.decision
+    return DecisionLine(
+        target=str(decision.target or ""),
+        version=decision.version,
+        time=moment(decided.written_ms),
+        shard=str(decision.shard or ""),
+        position=str(decision.position) if decision.shard else "",
+        change=str(decision.id),
+        outcome=decision.outcome.value,
+        asked=decision.ddl,
+        by=by,
+        reason=decision.reason,
+        hint=decision.hint,
+        statements=tuple(statement.sql for statement in decision.statements),
+        state=_became(decision, progress),
+        released=tuple(map(str, decision.released)),
+        warnings=decision.warnings,
+        code=decision.code,
+    )
+
+
+def _became(decision: Decision, progress: SinkProgress | None) -> str:
+    if not decision.statements:
+        return ""
+    if progress is None:
+        return "open"
+    open_ = {s.state for s in progress.open if s.version == decision.version}
+    if "refused" in open_:
+        return "refused"
+    return "open" if open_ or decision.version > progress.executed_version else "executed"
+
+
+def _concerned(decision: Decision) -> set[ShardId]:
+    shards = {*decision.released, *decision.pauses, *decision.resumes, *decision.leaves}
+    if decision.shard is not None:
+        shards.add(decision.shard)
+    return shards | {fixup.shard for fixup in decision.fixups}

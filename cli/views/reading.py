@@ -1,0 +1,203 @@
+"""Asks Kafka, Kafka Connect and the target's server for what the views show."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pymysql
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from shardmerge.cli.clients import (
+    TIMEOUT_S,
+    connect_rest,
+    kafka_admin,
+    mysql_cursor,
+    mysql_error,
+    topic_reader,
+)
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
+from shardmerge.connectors.kafka.record_formats import record_format
+from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+
+from .picture import Picture, picture_of
+from .shapes import AgentsState, ConnectorState, TargetServer
+
+Progress = Callable[[int, int], None]
+"""Told how many offsets were read, and of how many."""
+
+
+def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = False) -> Picture:
+    """What a pipeline says now.
+
+    The ends of the topics are asked for one after another, progress before decisions. So the
+    picture has every decision that a progress record counts as executed.
+
+    Args:
+        pipeline: Any; it may be far away.
+        progress: Told how far the topics are read.
+        servers: Whether Connect, the agents' group and the target's server are asked too.
+
+    Raises:
+        StackError: Kafka does not answer, or has no topics of this pipeline.
+    """
+    names = [
+        spec(pipeline).name
+        for spec in (topics.sink_progress, topics.joined_schemas, topics.ddl, topics.commands)
+    ]
+    format_ = record_format(pipeline.kafka)
+    with topic_reader(pipeline) as reader:
+        extents = _extents(pipeline, reader, names)
+        now = round(time.time() * 1000)
+        found = picture_of(pipeline, _records(reader, extents, progress), format_, now)
+        if not servers:
+            return found
+        agents, unanswered = _agents(pipeline, reader, kafka_admin(pipeline))
+    connectors, silent = _connectors(pipeline)
+    return replace(
+        found,
+        agents=agents,
+        connectors=connectors,
+        target_server=_target_server(pipeline),
+        unanswered=(*unanswered, *silent),
+    )
+
+
+def read_log(pipeline: Pipeline, target: TargetTable, progress: Progress) -> list[StoredRecord]:
+    """A target's records of the schema-log, as ``codec``'s bytes; empty when it has none.
+
+    Raises:
+        StackError: Kafka does not answer, or has no topics of this pipeline.
+    """
+    format_ = record_format(pipeline.kafka)
+    key = str(target).encode()
+    with topic_reader(pipeline) as reader:
+        extents = _extents(pipeline, reader, [topics.schema_log(pipeline).name])
+        return [
+            replace(record, value=format_.to_canonical(record.value))
+            for record in _records(reader, extents, progress)
+            if record.key == key and record.value is not None
+        ]
+
+
+def _extents(pipeline: Pipeline, reader: TopicReader, names: list[str]) -> list[Extent]:
+    extents = [extent for name in names for extent in reader.extents([name])]
+    missing = set(names) - {extent.topic for extent in extents}
+    if missing:
+        raise StackError(
+            f"topic {min(missing)} does not exist at {pipeline.kafka.bootstrap_servers}",
+            hint="is this the pipeline's file, and its Kafka? `shardmerge check` compares",
+            code="SM-4102",
+        )
+    return extents
+
+
+def _records(
+    reader: TopicReader, extents: list[Extent], progress: Progress
+) -> Iterator[StoredRecord]:
+    whole, done = sum(e.end - e.begin for e in extents), 0
+    for extent in extents:
+        for record in reader.records(extent):
+            progress(done + record.offset - extent.begin, whole)
+            yield record
+        done += extent.end - extent.begin
+    progress(whole, whole)
+
+
+def _agents(
+    pipeline: Pipeline, reader: TopicReader, admin: AdminClient
+) -> tuple[AgentsState | None, tuple[str, ...]]:
+    """Workers of the agents' group, and what of their input they have not finished."""
+    group = f"{pipeline.name}-agents"
+    try:
+        workers = _members(admin, group)
+        asked = [ConsumerGroupTopicPartitions(group)]
+        answered = admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)[group]
+        committed = {(p.topic, p.partition): p.offset for p in answered.result().topic_partitions}
+    except KafkaException as error:
+        return None, (f"the agents' group {group} cannot be asked for: {error.args[0].str()}",)
+    inputs = [topics.schema_changes(pipeline, source.name).name for source in pipeline.sources]
+    inputs += [topics.commands(pipeline).name, topics.schema_log(pipeline).name]
+    undecided = 0
+    for extent in reader.extents(inputs):
+        begin = max(extent.begin, committed.get((extent.topic, extent.partition), 0))
+        # Counted, not subtracted: a connector's commit markers are offsets without a record.
+        undecided += sum(1 for _ in reader.records(replace(extent, begin=begin)))
+    return AgentsState(workers, undecided), ()
+
+
+def _members(admin: AdminClient, group: str) -> int:
+    """How many members a consumer group has; 0 before the first one joined it."""
+    try:
+        told = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result()
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return 0
+        raise
+    return len(told.members)
+
+
+def _connectors(pipeline: Pipeline) -> tuple[tuple[ConnectorState, ...], tuple[str, ...]]:
+    try:
+        rest = connect_rest(pipeline, patience_s=2.0)
+    except ConfigError as error:
+        return (), (str(error),)
+    found = []
+    try:
+        for source in pipeline.sources:
+            name = connector_name(pipeline, source)
+            found.append(connector_state(source.name, name, rest.status(name)))
+    except ShardMergeError as error:
+        return tuple(found), (str(error),)
+    finally:
+        rest.close()
+    return tuple(found), ()
+
+
+def connector_state(source: str, name: str, told: ConnectorStatus | None) -> ConnectorState:
+    """A connector's state in one word: its task's, where the connector itself runs.
+
+    Args:
+        source: That it reads.
+        name: Of the connector.
+        told: What Connect says; None when it knows no such connector.
+    """
+    if told is None:
+        return ConnectorState(source, name, "missing")
+    states = [told.state, *(task.state for task in told.tasks)]
+    if told.state == "RUNNING" and not told.tasks:
+        states = ["UNASSIGNED"]
+    worst = next((state for state in states if state != "RUNNING"), "RUNNING")
+    return ConnectorState(source, name, worst, told.reason())
+
+
+def _target_server(pipeline: Pipeline) -> TargetServer:
+    target = pipeline.target
+    if target.catalog is not None:
+        return TargetServer(target.kind, target.catalog.name)
+    found = TargetServer(target.kind, f"{target.host}:{target.port}")
+    try:
+        with mysql_cursor(target) as cursor:
+            cursor.execute("SELECT VERSION()")
+            found = replace(found, version=str(cursor.fetchall()[0][0]))
+            cursor.execute(
+                "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = %s"
+                " AND table_name = 'writer_epoch'",
+                (target.control_database,),
+            )
+            if not cursor.fetchall()[0][0]:
+                return found
+            table = f"{quote_identifier(target.control_database)}.writer_epoch"
+            cursor.execute(f"SELECT epoch FROM {table} WHERE pipeline = %s", (pipeline.name,))
+            epochs = cursor.fetchall()
+            return replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
+    except (pymysql.MySQLError, ConfigError) as error:
+        return replace(found, error=mysql_error(error))

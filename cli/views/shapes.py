@@ -1,0 +1,383 @@
+"""The values that ``--json`` prints, and from which tables and lines are made. Pure.
+
+Every field is always there. A time is ISO 8601 in UTC with milliseconds; "" where there is none.
+Later versions may add fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorState:
+    """One connector in Kafka Connect.
+
+    Attributes:
+        source: The source that it reads.
+        name: Its name in Kafka Connect.
+        state: ``RUNNING``, ``FAILED``, ``PAUSED``, ``STOPPED``, ``UNASSIGNED``, ``RESTARTING``, or
+            ``missing``; of its task where the connector itself runs.
+        reason: The messages of its stack trace; "" when nothing failed.
+    """
+
+    source: str
+    name: str
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsState:
+    """The agents, as their consumer group shows them.
+
+    Attributes:
+        workers: How many workers are in the group now.
+        undecided: Records of sources, commands and schema-log that no agent has finished; at most a
+            few seconds old.
+    """
+
+    workers: int
+    undecided: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetServer:
+    """The target's server.
+
+    Attributes:
+        kind: As ``[target] kind`` of the pipeline file.
+        address: Host and port, or the name of an Iceberg catalog, which is not asked.
+        version: What it calls its version; "" when it was not asked, or does not answer.
+        writer_epoch: Of the sink that writes; 0 before the first.
+        error: Why it does not answer; "" when it does.
+    """
+
+    kind: str
+    address: str
+    version: str = ""
+    writer_epoch: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementStatus:
+    """A statement of the target that is decided and not executed.
+
+    Attributes:
+        sql: The statement.
+        kind: ``expanding``, ``contracting``, ``switching`` or ``rows``.
+        statement: Version and place of the statement, such as ``7.0``.
+        state: ``debt`` (waits for rows), ``waiting`` (for an earlier statement), ``executing`` or
+            ``refused``.
+        detail: Who waits for whom, or what the target said.
+        since: When the sink first saw this state.
+        code: Of the reason, such as ``SM-1203``; "" without one.
+    """
+
+    statement: str
+    sql: str
+    kind: str
+    state: str
+    detail: str
+    since: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Rows that could not be applied; the sink tries them again until they are.
+
+    Attributes:
+        message: The target's error, or why there is none.
+        hint: What helps; "" when nothing is known.
+        where: Which partitions have the rows.
+        times: How many tries failed in a row.
+        since: Of the first of them.
+        code: Of the reason, such as ``SM-1203``; "" without one.
+    """
+
+    message: str
+    hint: str
+    where: str
+    times: int
+    since: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """One live shard.
+
+    Attributes:
+        shard: As ``source/database.table``.
+        state: ``flows``, ``waits`` (at a gate or row, for something that happens by itself or that
+            the hint names), ``held`` (until a conflict ends, or a command) or ``paused``.
+        position: Where it stands; of its last schema change when its rows flow.
+        version: Of the decision that brought it there; 0 when none did.
+        since: When that began; "" when rows flow.
+        reason: Why it stands; "" when rows flow.
+        hint: What ends it.
+        parked: At most so many rows wait in Kafka.
+        overwritten: At least so many of its rows replaced rows with the same primary key.
+        by: Who gave the command that paused it; "" otherwise.
+        code: Of the reason, such as ``SM-1203``; "" without one.
+    """
+
+    shard: str
+    state: str
+    position: str
+    version: int
+    since: str = ""
+    reason: str = ""
+    hint: str = ""
+    parked: int = 0
+    overwritten: int = 0
+    by: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatus:
+    """One target.
+
+    Attributes:
+        target: As ``database.table``.
+        version: Of its latest decision.
+        executed_version: Every statement of versions up to this one is executed, except debts.
+        rows: Rows applied.
+        reported: When the sink last said anything about this target; "" when it never did.
+        shards: The live ones, sorted.
+        open: Statements that are decided and not executed.
+        failure: None when the latest rows could be applied.
+        disabled_by: Who gave the command ``disable`` that counts now: the target's schema stays as
+            it is. "" when it follows its shards.
+        disabled_since: When that was; "" likewise.
+    """
+
+    target: str
+    version: int
+    executed_version: int
+    rows: int
+    reported: str
+    shards: tuple[ShardStatus, ...]
+    open: tuple[StatementStatus, ...]
+    failure: Failure | None = None
+    disabled_by: str = ""
+    disabled_since: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    """What ``shardmerge status`` prints.
+
+    Attributes:
+        pipeline: Its name.
+        targets: Sorted by name.
+        connectors: One of each source; none when Connect does not answer.
+        target_server: As it answers now.
+        at: Everything in it was written before this time.
+        agents: None when Kafka did not answer for them.
+        faults: What needs somebody, a sentence each; with any the exit code is 1.
+    """
+
+    pipeline: str
+    at: str
+    targets: tuple[TargetStatus, ...]
+    connectors: tuple[ConnectorState, ...]
+    agents: AgentsState | None
+    target_server: TargetServer
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WayOut:
+    """One way to end a wait.
+
+    Attributes:
+        command: A line that can be pasted into a shell; "" when the way is DDL on a shard.
+        does: What happens then. For a command the coordinator's own rules were asked.
+    """
+
+    command: str
+    does: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that a shard waits for.
+
+    Attributes:
+        kind: ``hold``, ``lock`` (the DDL lock), ``unreadable`` (its schema is not known),
+            ``pause``, ``rows`` (the sink parks them), ``statement``, ``reading`` (its table is
+            being read as a whole), ``failure``, ``connector`` or ``agents``.
+        what: What it waits for, a sentence.
+        since: When that began; "" when it is not known.
+        position: Where in its source; "" when that does not matter.
+        version: Of the decision; 0 without one.
+        others: Who it waits for: shards, sources or statements.
+        ways: What ends it.
+        code: Of the reason, such as ``SM-1203``; "" without one.
+    """
+
+    kind: str
+    what: str
+    since: str
+    position: str
+    version: int
+    others: tuple[str, ...]
+    ways: tuple[WayOut, ...]
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What ``shardmerge explain`` prints.
+
+    Attributes:
+        shard: As ``source/database.table``.
+        target: As ``database.table``.
+        at: Everything in it was written before this time.
+        state: As in ``ShardStatus``; ``left`` for a shard that is none any more.
+        parked: At most so many rows wait in Kafka.
+        causes: Why it stands, the first one first; none when its rows flow.
+        waiting: Statements and shards of the target that wait for this shard.
+        unanswered: What did not answer, so that causes may be missing.
+    """
+
+    shard: str
+    target: str
+    at: str
+    state: str
+    parked: int
+    causes: tuple[Cause, ...]
+    waiting: tuple[str, ...]
+    unanswered: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionLine:
+    """One decision, as ``shardmerge decisions`` prints it.
+
+    Attributes:
+        target: As ``database.table``; "" for a statement that concerns no shard.
+        position: Where the change stands in its source; "" for a command.
+        reason: Why it was decided so.
+        hint: For a hold or a refused command: what helps.
+        warnings: What the operator must know although nothing is held.
+        version: 0 for a statement that concerns no shard.
+        time: When the agents wrote it.
+        shard: "" for a command that is about no single shard's schema.
+        change: The source and offset of what was decided.
+        outcome: ``emit``, ``no-op``, ``hold``, ``refused`` or ``ignored``.
+        asked: The statement of the source, or the command.
+        by: Who gave the command; "" for a statement.
+        statements: For the target, in order.
+        state: ``executed``, ``open`` or ``refused`` by the target; "" without statements.
+        released: Shards that it releases.
+        code: Of the reason, such as ``SM-1203``; "" without one.
+    """
+
+    target: str
+    version: int
+    time: str
+    shard: str
+    position: str
+    change: str
+    outcome: str
+    asked: str
+    by: str
+    reason: str
+    hint: str
+    statements: tuple[str, ...]
+    state: str
+    released: tuple[str, ...]
+    warnings: tuple[str, ...]
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownColumn:
+    """One column of a schema.
+
+    Attributes:
+        name: In the schema that is shown.
+        id: Its identity.
+        definition: Type and properties as SQL.
+        missing_on: Live shards that lack it; for a shard's own schema always empty.
+    """
+
+    name: str
+    id: str
+    definition: str
+    missing_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSchema:
+    """What ``shardmerge schema`` prints.
+
+    Attributes:
+        target: As ``database.table``.
+        columns: In the table's order.
+        shard: "" for the joined schema of a target.
+        version: The target's version as of which it is shown.
+        time: When the change of that version was logged; "" before the first.
+        create_table: The statement; "" while there is no table, or its schema is not known.
+        counts: For a shard whose own schema is not the one that counts in the join (while it is
+            held, or after a change that was skipped): the lines in which that one differs.
+    """
+
+    target: str
+    shard: str
+    version: int
+    time: str
+    create_table: str
+    columns: tuple[ShownColumn, ...]
+    counts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the definitions that stand against each other.
+
+    Attributes:
+        shards: Sorted.
+        definition: As SQL; ``none`` for shards without the column.
+    """
+
+    definition: str
+    shards: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownConflict:
+    """One reason for which shards of a target are held, as ``shardmerge conflicts`` prints it.
+
+    Attributes:
+        target: As ``database.table``.
+        reason: Why the shards are held.
+        hint: What ends it.
+        kind: ``conflict``, ``lock`` or ``unreadable``, as in ``Cause``.
+        about: What contradicts, from outside in, such as ``column a, type``; "" where the shards do
+            not contradict each other.
+        since: Of the earliest of these holds.
+        held: The shards that wait, sorted.
+        sides: The definitions of the column in question, those of most shards first.
+        code: Of the reason, such as ``SM-1203``; "" without one.
+    """
+
+    target: str
+    kind: str
+    about: str
+    reason: str
+    hint: str
+    since: str
+    held: tuple[str, ...]
+    sides: tuple[Side, ...]
+    code: str = ""
+
+
+Shape: TypeAlias = PipelineStatus | Explanation | DecisionLine | ShownSchema | ShownConflict
+"""What a command prints as JSON. ``decisions`` and ``conflicts`` print one object a line."""

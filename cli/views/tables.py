@@ -1,0 +1,173 @@
+"""Shapes as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from shardmerge.schemas.codes.registry import coded
+
+from .shapes import (
+    DecisionLine,
+    Explanation,
+    PipelineStatus,
+    Shape,
+    ShownConflict,
+    ShownSchema,
+    TargetStatus,
+)
+from .text import OVERWRITTEN, plain_lines, short_time
+
+_STYLES = {
+    "flows": "green", "executed": "green", "RUNNING": "green", "emit": "green", "held": "bold red",
+    "hold": "bold red", "refused": "bold red", "FAILED": "bold red", "missing": "bold red",
+    "waits": "yellow", "paused": "yellow", "debt": "yellow", "waiting": "yellow",
+}  # fmt: skip
+
+
+def renderables(shapes: Sequence[Shape]) -> Iterator[RenderableType]:
+    """What a terminal shows of some shapes of one kind; decisions are rows of one table."""
+    if shapes and isinstance(shapes[0], DecisionLine):
+        yield _decisions([shape for shape in shapes if isinstance(shape, DecisionLine)])
+        return
+    for shape in shapes:
+        match shape:
+            case PipelineStatus():
+                yield from _status(shape)
+            case Explanation():
+                yield from _explanation(shape)
+            case ShownConflict():
+                yield _conflict(shape)
+            case ShownSchema():
+                yield Syntax("\n".join(plain_lines(shape)), "sql", background_color="default")
+            case _:
+                yield from map(Text, plain_lines(shape))
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "") -> Table:
+    """A table; text is shown as it is, never read as markup.
+
+    Args:
+        heads: Of the columns.
+        rows: As many cells as heads.
+        title: Above it.
+    """
+    made = Table(*heads, title=title or None, title_justify="left", title_style="bold")
+    for row in rows:
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    return made
+
+
+def styled(word: str) -> Text:
+    """A state in the colour that says whether it is good."""
+    return Text(word, style=_STYLES.get(word, ""))
+
+
+def _status(status: PipelineStatus) -> Iterator[RenderableType]:
+    yield Text(f"{status.pipeline}, as of {short_time(status.at)}", style="bold")
+    if status.connectors:
+        rows = [(c.name, styled(c.state), c.reason) for c in status.connectors]
+        yield table(("connector", "state", "reason"), rows)
+    for line in plain_lines(status):
+        if line.startswith(("agents: ", "target server ")):
+            yield Text(line)
+    for target in status.targets:
+        yield from _target(target)
+    for fault in status.faults:
+        yield Text(f"fault: {fault}", style="bold red")
+    if not status.faults:
+        yield Text("no faults", style="green")
+
+
+def _target(target: TargetStatus) -> Iterator[RenderableType]:
+    executed = f", executed up to {target.executed_version}" if target.reported else ""
+    title = f"{target.target}: version {target.version}{executed}, {target.rows:,} rows applied"
+    rows = []
+    for shard in target.shards:
+        why = coded(shard.code, shard.reason) + (f"\n→ {shard.hint}" if shard.hint else "")
+        if shard.overwritten:
+            why += f"\n{shard.overwritten:,} rows or more written over others: {OVERWRITTEN}"
+        parked = f"{shard.parked:,}" if shard.parked else ""
+        state = styled(shard.state)
+        if shard.by:
+            state.append(f"\nby {shard.by}")
+        since = short_time(shard.since)
+        rows.append((shard.shard, state, shard.position, since, parked, why.strip()))
+    heads = ("shard", "state", "at", "since", "rows at most", "why")
+    yield table(heads, rows, title=title)
+    if target.disabled_since:
+        by = f" by {target.disabled_by}" if target.disabled_by else ""
+        since = short_time(target.disabled_since)
+        yield Text(f"its schema stays as it is: disabled{by} since {since}", style="yellow")
+    if target.open:
+        open_ = [
+            (s.statement, styled(s.state), s.sql, short_time(s.since), coded(s.code, s.detail))
+            for s in target.open
+        ]
+        yield table(("statement", "state", "SQL", "since", "why"), open_)
+    if (failure := target.failure) is not None:
+        text = f"rows of {failure.where} cannot be applied: {coded(failure.code, failure.message)}"
+        yield Text(f"{text} ({failure.times:,} tries since {short_time(failure.since)})", "red")
+
+
+def _explanation(found: Explanation) -> Iterator[RenderableType]:
+    parked = f", {found.parked:,} rows wait at most" if found.parked else ""
+    yield (
+        Text(f"{found.shard} of {found.target}: ", style="bold")
+        .append_text(styled(found.state))
+        .append(parked)
+    )
+    for cause in found.causes:
+        yield Text(f"because {coded(cause.code, cause.what)}", style="yellow")
+        facts = []
+        if cause.since:
+            facts.append(f"since {short_time(cause.since)}")
+        if cause.position:
+            facts.append(f"at {cause.position}")
+        if cause.others:
+            facts.append(f"waits for {', '.join(cause.others)}")
+        if facts:
+            yield Text("  " + "; ".join(facts))
+        for way in cause.ways:
+            # No table: a command that is wrapped into a cell could not be pasted.
+            if way.command:
+                yield Text("  way out: ").append(way.command, style="bold cyan")
+                yield Text(f"    {way.does}")
+            else:
+                yield Text(f"  way out: {way.does}")
+    for waiting in found.waiting:
+        yield Text(f"waits for it: {waiting}")
+    for unanswered in found.unanswered:
+        yield Text(f"not known: {unanswered}", style="yellow")
+
+
+def _decisions(lines: Sequence[DecisionLine]) -> Table:
+    rows = []
+    for line in lines:
+        answer = "\n".join((*line.statements, *line.warnings)) or coded(line.code, line.reason)
+        if line.hint:
+            answer += f"\n→ {line.hint}"
+        state = styled(line.outcome)
+        if line.state:
+            state.append(f"\n{line.state}", style=_STYLES.get(line.state, ""))
+        asked = line.asked + (f"\nby {line.by}" if line.by else "")
+        rows.append(
+            (f"{line.target}\n{line.version}", short_time(line.time),
+             f"{line.shard}\n{line.position}".strip(), asked, state, answer)
+        )  # fmt: skip
+    heads = ("target, version", "time", "shard, position", "asked", "decision", "answer")
+    return table(heads, rows)
+
+
+def _conflict(conflict: ShownConflict) -> Table:
+    since = f" since {short_time(conflict.since)}" if conflict.since else ""
+    title = f"{conflict.target}: {conflict.kind}{since}: {coded(conflict.code, conflict.reason)}"
+    rows: list[tuple[str, str]] = [("held", "\n".join(conflict.held))]
+    rows += [(side.definition, "\n".join(side.shards)) for side in conflict.sides]
+    if conflict.hint:
+        rows.append(("→", conflict.hint))
+    return table(("definition", "shards"), rows, title=title)

@@ -1,0 +1,188 @@
+"""Every metric of the processes. ``docs/reference/metrics.md`` is made from this module. Pure."""
+
+from __future__ import annotations
+
+from .family import Family, FamilyKind
+
+_COUNTER, _GAUGE, _HISTOGRAM = FamilyKind.COUNTER, FamilyKind.GAUGE, FamilyKind.HISTOGRAM
+_PAIR = ("source", "target")
+_SHARD = ("target", "shard")
+
+SINK_ROWS = Family(
+    "shardmerge_sink_rows_total", _COUNTER,
+    "Row events applied to the target since the process started.", _PAIR,
+)  # fmt: skip
+SINK_BYTES = Family(
+    "shardmerge_sink_read_bytes_total", _COUNTER,
+    "Bytes of the row events' values that were read.", _PAIR, "bytes",
+)  # fmt: skip
+SINK_BATCHES = Family(
+    "shardmerge_sink_batch_seconds", _HISTOGRAM,
+    "How long batches took, from their first task to their last. `_count` is the number of "
+    "batches. One batch holds rows of all targets.", (), "seconds",
+)  # fmt: skip
+SINK_RETRIES = Family(
+    "shardmerge_sink_task_failures_total", _COUNTER,
+    "Tasks that failed; their rows are applied again by the next batch. `target` is empty when it "
+    "is not known.", ("target",),
+)  # fmt: skip
+SINK_FAILING = Family(
+    "shardmerge_sink_failed_tries", _GAUGE,
+    "How many batches of the target's rows failed in a row; 0 when the latest one ended well.",
+    ("target",),
+)  # fmt: skip
+SINK_OVERWRITTEN = Family(
+    "shardmerge_sink_overwritten_rows_total", _COUNTER,
+    "At least this many inserts replaced another row that the target had under the same primary "
+    "key.", _PAIR,
+)  # fmt: skip
+SINK_LAG_ROWS = Family(
+    "shardmerge_sink_lag_records", _GAUGE,
+    "Offsets of the row topics that are not applied: at most so many rows. Sum over the source's "
+    "shards.", _PAIR,
+)  # fmt: skip
+SINK_LAG_SECONDS = Family(
+    "shardmerge_sink_lag_seconds", _GAUGE,
+    "For how long, about, the oldest row that is not applied has been in Kafka; 0 without such a "
+    "row. The greatest of the source's shards. Time counts from when this process first saw the "
+    "row.", _PAIR, "seconds",
+)  # fmt: skip
+SINK_PARKED = Family(
+    "shardmerge_sink_parked_rows", _GAUGE,
+    "The part of `shardmerge_sink_lag_records` that belongs to shards which wait for something.",
+    _PAIR,
+)  # fmt: skip
+SINK_SHARDS = Family(
+    "shardmerge_sink_shards", _GAUGE, "Shards of the target that a decision names.", ("target",),
+)  # fmt: skip
+SINK_WAITING = Family(
+    "shardmerge_sink_waiting_shards", _GAUGE,
+    "Shards whose rows wait. `kind` is `decision` (a decision holds the shard), `row` (a row "
+    "cannot be applied), `topic` (its row topic is not read), `paused` (by a command or its "
+    "route), `truncate` (its rows are removed first) or `barrier` (waits for a statement, other "
+    "rows or a schema change, and needs nobody).", ("target", "kind"),
+)  # fmt: skip
+SINK_WAITING_SECONDS = Family(
+    "shardmerge_sink_waiting_seconds", _GAUGE,
+    "For how long the shard of this kind that waits longest has waited at its place, as seen by "
+    "this process.", ("target", "kind"), "seconds",
+)  # fmt: skip
+SINK_RETENTION = Family(
+    "shardmerge_sink_retention_left_seconds", _GAUGE,
+    "Time until Kafka may delete the oldest waiting row of a shard that is held (kinds `decision`, "
+    "`row`, `topic` and `paused`), by its topic's `retention.ms`; 0 or less: it may be deleted "
+    "already. The least of the source's shards. There is no sample when no shard is held or the "
+    "topics keep rows for ever, as the connectors make them.", _PAIR, "seconds",
+)  # fmt: skip
+SINK_OPEN = Family(
+    "shardmerge_sink_open_statements", _GAUGE,
+    "Statements that are decided and not executed. `state` is `debt`, `waiting`, `executing` or "
+    "`refused`.", ("target", "state"),
+)  # fmt: skip
+SINK_OPEN_SECONDS = Family(
+    "shardmerge_sink_oldest_statement_seconds", _GAUGE,
+    "Age of the oldest statement in this state, as seen by this process; for `debt` the age of the "
+    "oldest debt.", ("target", "state"), "seconds",
+)  # fmt: skip
+SINK_STATEMENTS = Family(
+    "shardmerge_sink_statements_total", _COUNTER,
+    "Statements that ended. `outcome` is `done`, `refused` or `postponed` (the target did not "
+    "answer); the last two are tried again.", ("target", "outcome"),
+)  # fmt: skip
+SINK_STATEMENT_SECONDS = Family(
+    "shardmerge_sink_statement_seconds", _HISTOGRAM,
+    "How long statements ran on the target, however they ended.", ("target",), "seconds",
+)  # fmt: skip
+SINK_VERSION = Family(
+    "shardmerge_sink_executed_version", _GAUGE,
+    "Every statement of versions up to this one is executed, except debts.", ("target",),
+)  # fmt: skip
+SINK_ROUND = Family(
+    "shardmerge_sink_round_timestamp_seconds", _GAUGE,
+    "When the driver's loop last ended a round, in seconds since 1970.", (), "seconds",
+)  # fmt: skip
+SINK_SHARD_LAG = Family(
+    "shardmerge_sink_shard_lag_records", _GAUGE,
+    "As `shardmerge_sink_lag_records`, for one shard. Only with `--metrics-per-shard`.", _SHARD,
+)  # fmt: skip
+SINK_SHARD_WAITING = Family(
+    "shardmerge_sink_shard_waiting", _GAUGE,
+    "1 while the shard's rows wait for something, else 0. Only with `--metrics-per-shard`.",
+    _SHARD,
+)  # fmt: skip
+SINK = (
+    SINK_ROWS, SINK_BYTES, SINK_BATCHES, SINK_RETRIES, SINK_FAILING, SINK_OVERWRITTEN,
+    SINK_LAG_ROWS, SINK_LAG_SECONDS, SINK_PARKED, SINK_SHARDS, SINK_WAITING, SINK_WAITING_SECONDS,
+    SINK_RETENTION, SINK_OPEN, SINK_OPEN_SECONDS, SINK_STATEMENTS, SINK_STATEMENT_SECONDS,
+    SINK_VERSION, SINK_ROUND, SINK_SHARD_LAG, SINK_SHARD_WAITING,
+)  # fmt: skip
+
+AGENTS_READY = Family(
+    "shardmerge_agents_ready", _GAUGE,
+    "1 when this worker's agents consume, 0 while they start, recover or rebalance.",
+)  # fmt: skip
+AGENTS_VIEW = Family(
+    "shardmerge_agents_view_caught_up", _GAUGE,
+    "1 when everything that was in the pipeline's topics at the start is in the metrics below "
+    "and in the status pages.",
+)  # fmt: skip
+AGENTS_RECORDS = Family(
+    "shardmerge_agents_records_total", _COUNTER,
+    "Records that an agent of this worker has completed since it started.", ("agent",),
+)  # fmt: skip
+AGENTS_DECISIONS = Family(
+    "shardmerge_agents_decisions_total", _COUNTER,
+    "Decisions of the pipeline that the ddl topic still had at the start, and all since. "
+    "`outcome` is `emit`, `no-op`, `hold` or `refused`.", ("target", "outcome"),
+)  # fmt: skip
+AGENTS_VERSION = Family(
+    "shardmerge_agents_decided_version", _GAUGE, "Number of the latest decision.", ("target",),
+)  # fmt: skip
+AGENTS_SHARDS = Family(
+    "shardmerge_agents_shards", _GAUGE,
+    "Shards by `state`: `live`, `held`, `paused` or `left`.", ("target", "state"),
+)  # fmt: skip
+AGENTS_HELD = Family(
+    "shardmerge_agents_held_shards", _GAUGE,
+    "Shards that a decision holds. `kind` is `conflict` (there is no joined schema) or `other`.",
+    ("target", "kind"),
+)  # fmt: skip
+AGENTS_CONFLICT = Family(
+    "shardmerge_agents_conflict_seconds", _GAUGE,
+    "Age of the oldest conflict that holds a shard: time since its schema change was made; 0 "
+    "without a conflict.", ("target",), "seconds",
+)  # fmt: skip
+AGENTS = (
+    AGENTS_READY, AGENTS_VIEW, AGENTS_RECORDS, AGENTS_DECISIONS, AGENTS_VERSION, AGENTS_SHARDS,
+    AGENTS_HELD, AGENTS_CONFLICT,
+)  # fmt: skip
+
+CONNECTOR_STATE = Family(
+    "shardmerge_connector_state", _GAUGE,
+    "1 for the connector's present `state` as Connect tells it (`RUNNING`, `PAUSED`, `STOPPED`, "
+    "`FAILED`, `UNASSIGNED`, `RESTARTING`), or `ABSENT`.", ("connector", "state"),
+)  # fmt: skip
+CONNECTOR_TASKS = Family(
+    "shardmerge_connector_tasks", _GAUGE, "Tasks of the connector by `state`.",
+    ("connector", "state"),
+)  # fmt: skip
+CONNECTOR_RESTARTS = Family(
+    "shardmerge_connector_restarts_total", _COUNTER,
+    "Restarts and repairs of a failed connector by the watchdog.", ("connector",),
+)  # fmt: skip
+CONNECTOR_GIVEN_UP = Family(
+    "shardmerge_connector_given_up", _GAUGE,
+    "1 while the watchdog does not restart a failed connector any more, because restarts did not "
+    "help.", ("connector",),
+)  # fmt: skip
+WATCHDOG_LOOK = Family(
+    "shardmerge_watchdog_look_timestamp_seconds", _GAUGE,
+    "When Connect last answered about the connector, in seconds since 1970.", ("connector",),
+    "seconds",
+)  # fmt: skip
+WATCHDOG = (
+    CONNECTOR_STATE, CONNECTOR_TASKS, CONNECTOR_RESTARTS, CONNECTOR_GIVEN_UP, WATCHDOG_LOOK,
+)  # fmt: skip
+
+PROCESSES = {"sink": SINK, "agents": AGENTS, "watchdog": WATCHDOG}
+"""Process → its metrics, in the order of the reference page."""

@@ -1,0 +1,128 @@
+"""How a server differs from what the pipeline file says of it: kind, version, SQL modes. Pure.
+
+The grammar reads a source's DDL as the pipeline file describes its server, and the target's
+statements are written for the kind and version that it names. Where a server is another one,
+columns would be read or made otherwise, without a word. So the connectors' deployment, the sink and
+``shardmerge check`` compare them, by ``VERSION()`` and ``sql_mode``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.server_facts import kind_and_version
+
+from .settings import Source, Target
+
+READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
+"""SQL modes that change what a statement means."""
+_OTHER_VERSION, _OTHER_MODE = "SM-6105", "SM-6106"
+_COMBINED = frozenset({"ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB"})
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDifference:
+    """One difference.
+
+    Attributes:
+        seen: What the server says, and what the pipeline file says.
+        change: What to write into the pipeline file.
+        fault: Whether DDL would be read or written wrongly; else it is something to know.
+        code: See ``schemas.codes``.
+    """
+
+    seen: str
+    change: str
+    code: str
+    fault: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.seen}; {self.change}"
+
+
+def source_differences(source: Source, version: str, sql_mode: str) -> list[ServerDifference]:
+    """How a source's server differs.
+
+    Args:
+        source: As the pipeline file describes it.
+        version: ``VERSION()``; "" when it is not known.
+        sql_mode: The server's global ``sql_mode``.
+    """
+    found = _version_differences("flavour", source.flavour, source.version, version, digits=2)
+    return [*found, *_mode_differences(source.sql_mode, sql_mode)]
+
+
+def target_differences(target: Target, version: str) -> list[ServerDifference]:
+    """How the target's server differs; ``version`` as for ``source_differences``."""
+    return _version_differences("kind", target.kind, target.version, version, digits=3)
+
+
+def refuse_differences(where: str, differences: Sequence[ServerDifference]) -> None:
+    """Raise one ``ConfigError`` that names all faults among the differences.
+
+    Args:
+        where: Which server, for the message.
+        differences: Of this server.
+    """
+    if faults := [each for each in differences if each.fault]:
+        raise ConfigError(
+            f"{where} is not the server that the pipeline file describes: "
+            + "; ".join(each.seen for each in faults),
+            hint="; ".join(dict.fromkeys(each.change for each in faults)),
+            code="SM-5106",
+        )
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """The numbers that a version begins with; empty for none."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(number) for number in found[0].split(".")) if found else ()
+
+
+def _version_differences(
+    key: str, kind: str, version: str, real: str, *, digits: int
+) -> list[ServerDifference]:
+    """Whether a server is of the kind and version that the pipeline file says.
+
+    ``digits``: how many numbers of the version count.
+    """
+    is_a, have = kind_and_version(real)
+    if not real:
+        return []
+    numbers = ".".join(map(str, have))
+    if is_a != kind:
+        seen = f"it is {is_a} {real}, the pipeline file says {kind}"
+        change = f'set {key} = "{is_a}" and version = "{numbers}"'
+        return [ServerDifference(seen, change, _OTHER_VERSION)]
+    told = version_numbers(version)
+    same = min(len(told), digits)
+    if have[:same] == told[:same]:
+        return []
+    seen = f"it is {kind} {real}, the pipeline file says {version}: DDL differs"
+    fault = have[:2] != told[:2] or have < told
+    return [ServerDifference(seen, f'set version = "{numbers}"', _OTHER_VERSION, fault)]
+
+
+def _mode_differences(told: str, real: str) -> list[ServerDifference]:
+    """SQL modes that change what a statement means and differ from the pipeline file."""
+    sets = [
+        {mode for part in text.split(",") if (mode := part.strip().upper())}
+        for text in (told, real)
+    ]
+    for modes in sets:
+        if modes & _COMBINED:
+            modes |= {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"}
+    right = ",".join(mode for mode in READING_MODES if mode in sets[1])
+    return [
+        ServerDifference(
+            f"sql_mode {mode} is {'on' if mode in sets[1] else 'off'} on the server, the pipeline "
+            f"file says {'on' if mode in sets[0] else 'off'}: statements would be read wrongly",
+            f'set sql_mode = "{right}"',
+            _OTHER_MODE,
+        )
+        for mode in READING_MODES
+        if mode in sets[0] ^ sets[1]
+    ]

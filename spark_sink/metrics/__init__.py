@@ -1,0 +1,1 @@
+"""Folds what the driver knows into metrics. Pure."""

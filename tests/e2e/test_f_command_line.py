@@ -1,0 +1,277 @@
+"""The command line against the whole line, and ``shardmerge run`` in place of the line's keeper.
+
+Last in the folder's order: afterwards nothing keeps the line up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shardmerge.cli.main import main
+from shardmerge.cli.views.shapes import (
+    ConnectorState,
+    DecisionLine,
+    Explanation,
+    PipelineStatus,
+    ShownConflict,
+    ShownSchema,
+    TargetStatus,
+)
+from shardmerge.local.line import Line
+from shardmerge.local.servers.stack import Ports
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.routing import route
+from shardmerge.schemas.pipeline.settings import Source, Target
+from shardmerge.schemas.records.plain import from_plain
+
+TARGET = "plaincli_merged.t"
+FLOWING, HELD = "s1/plaincli_app.t_1", "s2/plaincli_app.t_1"
+PATIENCE_S = 180.0
+
+
+def call(line: Line, *words: str) -> Result:
+    return CliRunner().invoke(main, [*words, "--pipeline", str(line.pipeline_path)])
+
+
+def told(shape: type[Any], result: Result) -> list[Any]:
+    """The JSON of a command, read strictly as the documented shape."""
+    assert result.exit_code in (0, 1), result.output
+    return [from_plain(shape, json.loads(text)) for text in result.stdout.splitlines()]
+
+
+def status_of(line: Line) -> TargetStatus:
+    (found,) = told(PipelineStatus, call(line, "status", "--json"))
+    targets: tuple[TargetStatus, ...] = found.targets
+    return next(target for target in targets if target.target == TARGET)
+
+
+def execute(line: Line, source: str, *statements: str) -> None:
+    with line.connect(source) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def ids(line: Line) -> list[int]:
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM {TARGET} ORDER BY id")
+        return [row[0] for row in cursor.fetchall()]
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"still no {what} after {PATIENCE_S:.0f} s"
+        time.sleep(0.3)
+
+
+@pytest.mark.timeout(600)
+def test_a_held_shard_is_shown_explained_and_released_by_a_command_that_was_told(
+    line: Line,
+) -> None:
+    for source in ("s1", "s2"):
+        execute(
+            line,
+            source,
+            "CREATE DATABASE plaincli_app",
+            "CREATE TABLE plaincli_app.t_1 (id INT PRIMARY KEY, a INT)",
+        )
+    execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (1, 1)")
+    execute(
+        line,
+        "s2",
+        "ALTER TABLE plaincli_app.t_1 MODIFY a DATE",
+        "INSERT INTO plaincli_app.t_1 (id) VALUES (2), (3)",
+    )
+    wait_for(
+        lambda: (
+            any(str(t) == TARGET for t in line.observer.facts().progress)
+            and [s.parked for s in status_of(line).shards if s.shard == HELD and s.parked]
+        ),
+        "parked rows",
+    )
+
+    (status,) = told(PipelineStatus, result := call(line, "status", "--json"))
+    assert result.exit_code == 1
+    assert [fault for fault in status.faults if HELD in fault]
+    assert {c.state for c in status.connectors} == {"RUNNING"}
+    assert status.agents is not None
+    assert status.agents.workers == 1
+    assert status.target_server.version.startswith("8.0.15")
+    assert status.target_server.writer_epoch >= 1
+    shards = {shard.shard: shard for shard in status_of(line).shards}
+    assert {name: shard.state for name, shard in shards.items()} == {FLOWING: "flows", HELD: "held"}
+    plain = call(line, "status").stdout
+    assert f"  {FLOWING}: flows\n" in plain
+    assert f"  {HELD}: held at " in plain
+
+    (explained,) = told(Explanation, result := call(line, "explain", HELD, "--json"))
+    assert (result.exit_code, explained.state) == (1, "held")
+    assert explained.parked >= 2
+    (cause,) = explained.causes
+    assert (cause.kind, cause.others) == ("hold", (FLOWING,))
+    assert cause.since
+    commands = [way.command for way in cause.ways if way.command]
+    assert [shlex.split(command)[2] for command in commands] == ["skip", "leave", "replace"]
+    (conflict,) = told(ShownConflict, call(line, "conflicts", "--target", TARGET, "--json"))
+    assert {side.definition: side.shards for side in conflict.sides} == {
+        "int": (FLOWING,),
+        "date": (HELD,),
+    }
+    (own,) = told(ShownSchema, call(line, "schema", HELD, "--json"))
+    assert "`a` date" in own.create_table
+    (joined,) = told(ShownSchema, call(line, "schema", "--target", TARGET, "--json"))
+    assert "`a` int" in joined.create_table
+
+    skip = CliRunner().invoke(main, [*shlex.split(commands[0])[1:], "--by", "olga"])
+
+    assert skip.exit_code == 0, skip.output
+    decisions = told(DecisionLine, call(line, "decisions", "--target", TARGET, "--json"))
+    assert [(d.outcome, d.by) for d in decisions[-2:]] == [("hold", ""), ("no-op", "olga")]
+    wait_for(lambda: ids(line) == [1, 2, 3], "parked rows in the target")
+    wait_for(lambda: call(line, "explain", HELD).exit_code == 0, "flow")
+    (before,) = told(
+        ShownSchema, call(line, "schema", HELD, "--version", str(conflict_version(decisions)),
+                          "--json"),
+    )  # fmt: skip
+    assert "`a` int" in before.create_table
+    connectors = told(ConnectorState, result := call(line, "connect", "status", "--json"))
+    assert (result.exit_code, [c.source for c in connectors]) == (0, ["s1", "s2"])
+
+
+@pytest.mark.timeout(300)
+def test_a_first_file_tells_what_the_servers_are(
+    line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers: list[Source | Target] = [*line.pipeline.sources, line.pipeline.target]
+    one, two, target = (f"{server.user}@{server.host}:{server.port}" for server in servers)
+    for name, server in zip(("S1", "S2", "TARGET"), servers, strict=True):
+        monkeypatch.setenv(f"{name}_PASSWORD", server.password)
+    file = tmp_path / "first.toml"
+    words = ["init", "--output", str(file), "--name", "first", "--target", target]
+
+    made = CliRunner().invoke(main, [*words, "--source", f"s1={one}", "--source", f"s2={two}"])
+
+    assert (made.exit_code, made.stderr) == (0, ""), made.output
+    first = parse_pipeline(file.read_text(encoding="utf-8"), os.environ)
+    assert [(s.flavour, s.version) for s in first.sources] == [("mysql", "8.0")] * 2
+    assert (first.target.kind, first.target.version) == ("mysql", "8.0.15")
+    routed = route(first.routes, ShardId("s1", "plaincli_app", "t_1"))
+    assert len(routed) == 1, "both sources have the table, so it is guessed to be a shard"
+    checked = CliRunner().invoke(main, ["check", "--offline", "--pipeline", str(file)])
+    assert checked.exit_code == 0, checked.output
+
+
+def conflict_version(decisions: list[DecisionLine]) -> int:
+    """The version before the one that held the shard."""
+    return next(d.version for d in decisions if d.outcome == "hold") - 1
+
+
+class Running:
+    """A ``shardmerge run`` as a process of its own."""
+
+    def __init__(self, line: Line, directory: Path) -> None:
+        self.directory = directory
+        self.log = (directory.parent / "run.log").open("ab")
+        program = [sys.executable, "-m", "shardmerge.cli.main", "run"]
+        options = ["--pipeline", str(line.pipeline_path), "--directory", str(directory)]
+        options += ["--web-port", str(Ports.free().web)]
+        self.process = subprocess.Popen(
+            [*program, *options],
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
+        )
+
+    def pid(self, part: str) -> int:
+        """The pid of a part; 0 while it is not started."""
+        try:
+            return int(json.loads((self.directory / "run" / f"{part}.json").read_text())["pid"])
+        except FileNotFoundError:
+            return 0
+
+    def left(self) -> list[str]:
+        """The command lines of processes that belong to it, whatever their parents are."""
+        marker = f"SHARDMERGE_STACK_DIRECTORY={self.directory}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and marker in (entry / "environ").read_bytes().split(b"\0"):
+                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    found += [command] if command else []
+            except OSError:
+                continue
+        return found
+
+    def text(self) -> str:
+        return (self.directory.parent / "run.log").read_text(errors="replace")
+
+
+@pytest.fixture
+def running(line: Line, tmp_path: Path) -> Iterator[Running]:
+    line.hand_over()
+    made = Running(line, tmp_path / "run")
+    try:
+        yield made
+    finally:
+        if made.process.poll() is None:
+            made.process.terminate()
+            made.process.wait(timeout=120)
+        print(made.text()[-8000:])
+        made.log.close()
+
+
+def _kill_behind_a_row(line: Line, running: Running, part: str, number: int) -> None:
+    """Let a row through, then kill a part and wait until it is started again."""
+    wait_for(lambda: running.pid(part), part)
+    killed = running.pid(part)
+    execute(line, "s1", f"INSERT INTO plaincli_app.t_1 VALUES ({number}, 1)")
+    wait_for(lambda: number in ids(line), f"row {number}")
+    os.kill(killed, signal.SIGKILL)
+    wait_for(lambda: running.pid(part) not in (0, killed), f"new {part}")
+
+
+@pytest.mark.timeout(900)
+def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_ends(
+    line: Line, running: Running
+) -> None:
+    for number, part in enumerate(("sink", "agents", "watchdog"), 101):
+        _kill_behind_a_row(line, running, part, number)
+    execute(line, "s1", "ALTER TABLE plaincli_app.t_1 ADD COLUMN after_kills INT")
+    execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (200, 1, 1)")
+    wait_for(lambda: 200 in ids(line), "row behind DDL after the kills")
+
+    running.process.terminate()
+
+    assert running.process.wait(timeout=120) == 0
+    assert running.left() == []
+    text = running.text()
+    stops = [each.split()[0] for each in text.split("part_stopped part=")[1:]]
+    assert stops == ["sink", "agents", "watchdog"]
+    assert text.count("part_ended part=sink exit_code=-9 times=1") == 1
+
+    again = Running(line, running.directory)
+    try:
+        execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (300, 1, 1)")
+        wait_for(lambda: 300 in ids(line), "row through the parts")
+        (status,) = told(PipelineStatus, call(line, "status", "--json"))
+        assert status.agents is not None
+        assert status.agents.workers == 1
+    finally:
+        again.process.kill()
+        again.process.wait()
+        again.log.close()
+    # The kernel tells the parts that the process which started them is gone.
+    wait_for(lambda: again.left() == [], "end of every part")

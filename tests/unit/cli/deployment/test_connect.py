@@ -1,0 +1,111 @@
+"""``shardmerge connect``: which connectors a call is about, and what it ends with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shardmerge.cli.bundles import without_passwords
+from shardmerge.cli.deployment import connect as module
+from shardmerge.cli.main import main
+from shardmerge.cli.views.shapes import ConnectorState
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus, TaskStatus
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.records.plain import from_plain
+from tests.recorded import pipeline
+
+
+class Cluster:
+    """A Connect cluster without Connect."""
+
+    url = "http://connect:8083"
+
+    def __init__(self) -> None:
+        self.states = {"p.s1": "RUNNING", "p.s2": "RUNNING", "p.s1.whole.0123456789ab": "RUNNING"}
+        self.done: list[str] = []
+        self.away = False
+
+    def connectors(self) -> tuple[str, ...]:
+        return tuple(sorted(self.states))
+
+    def status(self, name: str) -> ConnectorStatus | None:
+        if self.away:
+            raise StackError("Kafka Connect is away", code="SM-4304")
+        if name not in self.states:
+            return None
+        trace = "java.lang.X: no binlog" if self.states[name] == "FAILED" else ""
+        return ConnectorStatus(name, "RUNNING", (TaskStatus(0, self.states[name], trace),))
+
+    def restart(self, name: str) -> None:
+        self.done.append(f"restart {name}")
+
+    def restart_failed(self, name: str) -> None:
+        self.done.append(f"restart failed of {name}")
+
+    def delete(self, name: str) -> None:
+        del self.states[name]
+
+    def close(self) -> None:
+        self.done.append("close")
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    monkeypatch.setattr(module, "connect_rest", lambda *_: made)
+    return made
+
+
+def connect(tmp_path: Path, *words: str, text: str = "") -> Result:
+    file = tmp_path / "pipeline.toml"
+    file.write_text(pipeline_text(without_passwords(pipeline())), encoding="utf-8")
+    return CliRunner().invoke(main, ["connect", *words, "--pipeline", str(file)], input=text)
+
+
+def test_status_ends_with_1_when_a_connector_does_not_run(tmp_path: Path, cluster: Cluster) -> None:
+    found = connect(tmp_path, "status")
+    assert (found.exit_code, found.stdout) == (0, "p.s1: RUNNING\np.s2: RUNNING\n")
+    cluster.states["p.s2"] = "FAILED"
+    found = connect(tmp_path, "status")
+    assert (found.exit_code, found.stdout) == (
+        1, "p.s1: RUNNING\np.s2: FAILED: java.lang.X: no binlog\n",
+    )  # fmt: skip
+    assert connect(tmp_path, "status", "s1").exit_code == 0
+    del cluster.states["p.s2"]
+    found = connect(tmp_path, "status", "s2", "--json")
+    assert from_plain(ConnectorState, json.loads(found.stdout)).state == "missing"
+
+
+def test_a_source_that_there_is_not_ends_with_2(tmp_path: Path, cluster: Cluster) -> None:
+    found = connect(tmp_path, "restart", "s9")
+    assert (found.exit_code, "no source 's9'" in found.stderr) == (2, True)
+    assert cluster.done == ["close"]
+
+
+def test_a_cluster_that_does_not_answer_ends_with_3(tmp_path: Path, cluster: Cluster) -> None:
+    cluster.away = True
+    found = connect(tmp_path, "status")
+    assert (found.exit_code, found.stderr) == (3, "error: SM-4304: Kafka Connect is away\n")
+
+
+def test_restart_is_about_all_or_the_named_ones(tmp_path: Path, cluster: Cluster) -> None:
+    assert connect(tmp_path, "restart").exit_code == 0
+    assert connect(tmp_path, "restart", "s2", "--failed").exit_code == 0
+    assert cluster.done == [
+        "restart p.s1", "restart p.s2", "close", "restart failed of p.s2", "close",
+    ]  # fmt: skip
+
+
+def test_delete_asks_and_takes_connectors_that_read_whole_tables_along(
+    tmp_path: Path, cluster: Cluster
+) -> None:
+    assert connect(tmp_path, "delete", text="n\n").exit_code == 1
+    assert len(cluster.states) == 3
+    found = connect(tmp_path, "delete", "s1", "--yes")
+    assert found.exit_code == 0
+    assert set(cluster.states) == {"p.s2"}
+    assert "p.s1: there was none" in connect(tmp_path, "delete", "s1", "--yes").stdout

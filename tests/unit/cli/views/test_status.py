@@ -1,0 +1,142 @@
+"""What ``shardmerge status`` tells of a pipeline, as values and as plain lines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardmerge.cli.views.shapes import AgentsState, ConnectorState, TargetServer
+from shardmerge.cli.views.status import pipeline_status
+from shardmerge.cli.views.text import plain_lines
+from shardmerge.schemas.records.decisions import StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind
+from shardmerge.schemas.records.progress import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
+
+from .pictures import ONE, TARGET, TWO, conflicting, picture, recorded, reported
+
+
+@pytest.mark.parametrize("hint", ["start it", ""])
+def test_rows_that_cannot_be_applied_are_told(hint: str) -> None:
+    failure = FailureProgress("the target is away", hint, "s1.app.a/0 and 2 more", 1_200, 1_000)
+    made = reported(recorded(), SinkProgress(TARGET, 1, 5, ts_ms=2_000, failure=failure))
+
+    status = pipeline_status(picture(made))
+
+    assert list(plain_lines(status)) == [
+        "as of 2023-11-14 22:15:00 UTC",
+        "merged.tbl: version 2, executed up to 1, 5 rows applied",
+        "  the sink reported last at 1970-01-01 00:00:02 UTC",
+        "  rows of s1.app.a/0 and 2 more: 1,200 tries failed since 1970-01-01 00:00:01 UTC: the "
+        "target is away",
+        *([f"    {hint}"] if hint else []),
+        "  s1/shop.tbl1: flows",
+        "  s2/shop.tbl2: flows",
+        "fault: merged.tbl: rows cannot be applied: the target is away",
+    ]
+
+
+def test_rows_that_were_written_over_others_and_rows_that_wait_are_told() -> None:
+    progress = SinkProgress(
+        TARGET, 2, 5,
+        shards=(ShardProgress(ONE, 9),
+                ShardProgress(TWO, 9, "waits for version 2", parked=3, overwritten=1_234)),
+    )  # fmt: skip
+
+    status = pipeline_status(picture(reported(recorded(), progress)))
+
+    assert status.faults == ()
+    assert list(plain_lines(status))[2:] == [
+        "  s1/shop.tbl1: flows",
+        "  s2/shop.tbl2: waits, 3 rows at most: waits for version 2",
+        "    1,234 of its rows, or more, were written over rows with the",
+        "    same primary key: see docs/how-to/origin-columns.md",
+    ]
+
+
+def test_a_held_shard_is_a_fault_with_the_time_of_its_decision() -> None:
+    (target,) = (found := pipeline_status(picture(conflicting()))).targets
+
+    held = target.shards[1]
+    assert (held.shard, held.state, held.version) == (str(TWO), "held", 3)
+    assert held.since.startswith("2023-11-14T22:13:20.")
+    assert found.faults == (
+        "merged.tbl: s2/shop.tbl2 is held: SM-1201: column a, type: date and int: their values "
+        "are of different kinds",
+    )
+
+
+def test_who_paused_a_shard_is_told_until_it_is_resumed() -> None:
+    made = recorded()
+    made.command(CommandKind.PAUSE, "s1/tbl1")
+    (target,) = pipeline_status(picture(made)).targets
+    assert [(s.state, s.by) for s in target.shards] == [("paused", "anna"), ("flows", "")]
+    made.command(CommandKind.RESUME, "s1/tbl1")
+    (target,) = pipeline_status(picture(made)).targets
+    assert [(s.state, s.by) for s in target.shards] == [("flows", ""), ("flows", "")]
+
+
+def test_a_shard_that_left_is_not_told() -> None:
+    made = recorded()
+    made.command(CommandKind.LEAVE, "s1/tbl1")
+    (target,) = pipeline_status(picture(made)).targets
+    assert [s.shard for s in target.shards] == [str(TWO)]
+
+
+def test_what_servers_say_is_told_and_what_is_wrong_is_a_fault() -> None:
+    found = replace(
+        picture(recorded()),
+        connectors=(
+            ConnectorState("s1", "p.s1", "RUNNING"),
+            ConnectorState("s2", "p.s2", "FAILED", "the binlog is gone"),
+        ),
+        agents=AgentsState(0, 3),
+        target_server=TargetServer("mysql", "target:1", error="timed out"),
+        unanswered=("Kafka Connect is away",),
+    )
+
+    status = pipeline_status(found)
+
+    assert status.faults == (
+        "Kafka Connect is away",
+        "connector p.s2 is FAILED: the binlog is gone",
+        "no agents' worker runs; 3 records are undecided",
+        "the target's server target:1 does not answer: timed out",
+    )
+    assert list(plain_lines(status))[1:5] == [
+        "connector p.s1: RUNNING",
+        "connector p.s2: FAILED: the binlog is gone",
+        "agents: workers 0, undecided records 3",
+        "target server target:1 (mysql): timed out",
+    ]
+
+
+def test_a_refused_statement_is_a_fault() -> None:
+    open_ = StatementProgress(2, 0, "ALTER …", StatementKind.CONTRACTING, "refused", "why", 1_000)
+    made = reported(recorded(), SinkProgress(TARGET, 2, 0, (open_,), ts_ms=1_000))
+
+    status = pipeline_status(picture(made))
+
+    assert status.faults == ("merged.tbl: statement 2.0 is refused",)
+    assert "  refused: ALTER … why" in list(plain_lines(status))
+
+
+def test_a_target_whose_schema_stays_tells_who_said_so() -> None:
+    made = recorded()
+    made.command(CommandKind.DISABLE)
+    (target,) = (found := pipeline_status(picture(made))).targets
+    assert target.disabled_by == "anna"
+    assert target.disabled_since.startswith("2023-11-14T22:13:20.")
+    assert "  its schema stays as it is: disabled by anna since 2023-11-14 22:13:20 UTC" in list(
+        plain_lines(found)
+    )
+    made.command(CommandKind.DISABLE)  # refused: it is disabled already
+    assert pipeline_status(picture(made)).targets[0].disabled_since == target.disabled_since
+    made.command(CommandKind.ENABLE)
+    (target,) = pipeline_status(picture(made)).targets
+    assert (target.disabled_by, target.disabled_since) == ("", "")

@@ -1,0 +1,76 @@
+"""What a server says of itself, compared with the pipeline file."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.pipeline.server_differences import (
+    ServerDifference,
+    refuse_differences,
+    source_differences,
+    target_differences,
+)
+from shardmerge.schemas.pipeline.settings import Source, Target
+
+SOURCE = Source("s1", "h", 3306, "u", "p", 1)
+TARGET = Target("h", 3306, "u", "p")
+
+
+@pytest.mark.parametrize(
+    ("source", "version", "mode"),
+    [
+        (SOURCE, "8.0.36-28 Percona", "STRICT_TRANS_TABLES,NO_ZERO_DATE"),
+        (SOURCE, "", ""),
+        (Source("s", "h", 1, "u", "p", 1, sql_mode="ansi"), "8.0.1", "ANSI_QUOTES,ANSI"),
+        (
+            Source("s", "h", 1, "u", "p", 1, flavour="mariadb", version="11"),
+            "5.5.5-11.8.9-MariaDB-log",
+            "",
+        ),
+    ],
+)
+def test_a_server_as_described_differs_in_nothing(source: Source, version: str, mode: str) -> None:
+    assert source_differences(source, version, mode) == []
+    refuse_differences("source s1", [])
+
+
+def test_all_faults_are_one_error_that_says_what_to_change() -> None:
+    found = source_differences(SOURCE, "10.11.6-MariaDB", "PIPES_AS_CONCAT,ANSI_QUOTES")
+
+    with pytest.raises(ConfigError) as refused:
+        refuse_differences("source s1", found)
+
+    assert refused.value.message == (
+        "source s1 is not the server that the pipeline file describes: "
+        "it is mariadb 10.11.6-MariaDB, the pipeline file says mysql; "
+        "sql_mode ANSI_QUOTES is on on the server, the pipeline file says off: statements would be "
+        "read wrongly; sql_mode PIPES_AS_CONCAT is on on the server, the pipeline file says off: "
+        "statements would be read wrongly"
+    )
+    assert refused.value.hint == (
+        'set flavour = "mariadb" and version = "10.11.6"; '
+        'set sql_mode = "ANSI_QUOTES,PIPES_AS_CONCAT"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "fault"), [("8.0.36", False), ("8.0.14", True), ("8.4.0", True), ("9.7.4-2", True)]
+)
+def test_a_newer_release_of_the_targets_version_is_no_fault(version: str, fault: bool) -> None:
+    (found,) = target_differences(TARGET, version)
+
+    assert found.fault is fault
+    assert found.change == f'set version = "{version.partition("-")[0]}"'
+    if not fault:
+        refuse_differences("the target", [found])
+
+
+def test_a_tidb_is_no_mysql() -> None:
+    assert target_differences(TARGET, "8.0.11-TiDB-v8.5.0") == [
+        ServerDifference(
+            "it is tidb 8.0.11-TiDB-v8.5.0, the pipeline file says mysql",
+            'set kind = "tidb" and version = "8.5.0"',
+            "SM-6105",
+        )
+    ]

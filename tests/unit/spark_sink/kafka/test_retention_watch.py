@@ -1,0 +1,44 @@
+"""When waiting rows may be deleted; what Kafka would answer is given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch, Waiting
+
+A, B, EVER = Partition("a", 0), Partition("b", 0), Partition("ever", 0)
+
+
+class Answered(RetentionWatch):
+    """With records that came at ten times their offset."""
+
+    def __init__(self) -> None:
+        super().__init__(Kafka(""), lambda: self.waits, lambda _: None)
+        self.waits: Waiting = {}
+        self.read: list[tuple[Partition, int]] = []
+
+    def _retention_s(self, names: Collection[str]) -> dict[str, float]:
+        return {name: 1000.0 for name in names if name != "ever"}
+
+    def _read(self, places: Collection[tuple[Partition, int]]) -> None:
+        self.read += places
+        self._came |= {place: place[1] * 10.0 for place in places}
+
+
+def test_the_oldest_row_of_a_source_and_target_counts_and_is_read_once() -> None:
+    watch = Answered()
+    watch.waits = {("s1", "t"): [(A, 7), (B, 3)], ("s2", "t"): [(EVER, 1)]}
+    assert watch.look() == watch.look() == {("s1", "t"): 1030.0}
+    assert watch.read == [(A, 7), (B, 3)]
+
+
+def test_a_row_that_no_longer_waits_is_forgotten() -> None:
+    watch = Answered()
+    watch.waits = {("s1", "t"): [(A, 7)]}
+    watch.look()
+    watch.waits = {}
+    assert watch.look() == {}
+    watch.waits = {("s1", "t"): [(A, 8)]}
+    assert watch.look() == {("s1", "t"): 1080.0}

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.spark_sink.process.settings import settings_from
+
+PIPELINE = ["--pipeline", "p.toml"]
+
+
+def test_metrics_are_off_and_then_on_the_loopback_unless_told_otherwise() -> None:
+    settings = settings_from(PIPELINE, {})
+    assert (settings.metrics_host, settings.metrics_port) == ("127.0.0.1", 0)
+    assert not settings.metrics_per_shard
+
+
+def test_options_come_before_the_environment() -> None:
+    env = {
+        "SHARDMERGE_SINK_METRICS_HOST": "10.0.0.1",
+        "SHARDMERGE_SINK_METRICS_PORT": "9401",
+        "SHARDMERGE_SINK_METRICS_PER_SHARD": "1",
+    }
+    settings = settings_from(PIPELINE, env)
+    assert (settings.metrics_host, settings.metrics_port) == ("10.0.0.1", 9401)
+    assert settings.metrics_per_shard
+    given = [*PIPELINE, "--metrics-host", "::1", "--metrics-port", "9500"]
+    settings = settings_from(given, env)
+    assert (settings.metrics_host, settings.metrics_port) == ("::1", 9500)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SHARDMERGE_SINK_METRICS_PORT", "metrics"),
+        ("SHARDMERGE_SINK_METRICS_PORT", "65536"),
+        ("SHARDMERGE_SPARK_UI_PORT", "-1"),
+        ("SHARDMERGE_SINK_METRICS_PER_SHARD", "yes"),
+    ],
+)
+def test_a_value_that_is_none_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=value):
+        settings_from(PIPELINE, {name: value})
