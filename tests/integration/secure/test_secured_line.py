@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import zipfile
@@ -24,6 +25,8 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.schemas.pipeline.kafka_client import parse_client
 from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 from .conftest import Played
@@ -39,6 +42,35 @@ def test_check_finds_no_fault_and_no_password_that_lies_readable(played: Played)
     done = CliRunner().invoke(main, ["check", "--pipeline", str(played.secured.line.pipeline_path)])
     assert "FAULT" not in done.output, done.output
     assert "readable" not in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"],
+        ["explain", "s1/app.tbl00"],
+        ["decisions"],
+        ["schema", "s1/app.tbl00"],
+        ["conflicts"],
+        ["connect", "status"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_reads_a_secured_pipeline(played: Played, words: list[str]) -> None:
+    path = str(played.secured.line.pipeline_path)
+    done = CliRunner().invoke(main, [*words, "--pipeline", path, "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)
+    assert "error" not in done.output.lower().replace('"error": ""', ""), done.output
+    assert CANARY not in done.output
+
+
+def test_the_sinks_user_may_ask_how_long_kafka_keeps_rows(played: Played) -> None:
+    secured = played.secured
+    access = Kafka(secured.line.pipeline.kafka.bootstrap_servers, client=secured.client("sink"))
+    place = (Partition("s1.app.tbl00", 0), 0)
+    watch = RetentionWatch(access, lambda: {("s1", "merged.tbl"): [place]}, lambda _: None)
+    assert watch.look() == {}  # the local broker keeps rows for ever
 
 
 def test_no_log_holds_a_password(played: Played) -> None:
@@ -70,7 +102,14 @@ def test_a_connectors_configuration_refers_to_passwords(played: Played) -> None:
 
 def test_no_page_and_no_answer_of_the_agents_holds_a_password(played: Played) -> None:
     line = played.secured.line
-    for path in ("/", "/target/merged.tbl", "/api/status", "/api/target/merged.tbl", "/healthz"):
+    for path in (
+        "/",
+        "/metrics",
+        "/target/merged.tbl",
+        "/api/status",
+        "/api/target/merged.tbl",
+        "/healthz",
+    ):
         answer = requests.get(f"{line.web_url}{path}", timeout=10)
         assert answer.ok, path
         assert CANARY not in answer.text, path
