@@ -131,9 +131,12 @@ def _refusal_text(kafka: Kafka, error: KafkaError) -> tuple[str, str]:
             "is ssl.ca.location the CA of the brokers' certificates, is none of them expired, and "
             "do they name the host?",
         )
+    user = "sasl.username and sasl.password"
+    if aiokafka_client(kafka.client).oauth:
+        user = "sasl.oauthbearer.client.id and client.secret"
     return (
         f"the brokers do not accept the user: {text}",
-        "are sasl.mechanism, sasl.username and sasl.password of [kafka.client] right?",
+        f"are sasl.mechanism, {user} of [kafka.client] right?",
     )
 
 

@@ -38,7 +38,8 @@ def kafka_spec(
     )
     if not (data / "meta.properties").exists():
         _format(artifacts, directory, properties, secured.scram)
-    command = java_command(artifacts, directory, heap, _LEVELS, "kafka.Kafka", str(properties))
+    arguments = (*secured.kafka_java, "kafka.Kafka", str(properties))
+    command = java_command(artifacts, directory, heap, _LEVELS, *arguments)
     return ProcessSpec(
         name="kafka",
         argv=command,

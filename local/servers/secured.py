@@ -23,16 +23,18 @@ class Secured:
 
     Attributes:
         kafka: Properties of the broker, instead of those of a plain one.
+        kafka_java: Options of its Java.
         scram: Users that are made when the broker's storage is formatted, each an argument of
             ``kafka-storage.sh --add-scram``.
         kafka_client: How the health check connects, see ``kafka_client``.
         mysql: Options of each MySQL server.
         connect: Properties of the worker, besides or instead of those of a plain one.
         connect_java: Options of its Java.
-        connect_user, connect_password, ca: How the health check connects to the worker.
+        connect_user, connect_password, connect_tls: How the health check connects to the worker.
     """
 
     kafka: Mapping[str, str] = field(default_factory=dict)
+    kafka_java: tuple[str, ...] = ()
     scram: tuple[str, ...] = ()
     kafka_client: tuple[tuple[str, str], ...] = ()
     mysql: tuple[str, ...] = ()
@@ -40,7 +42,7 @@ class Secured:
     connect_java: tuple[str, ...] = ()
     connect_user: str = ""
     connect_password: str = ""
-    ca: str = ""
+    connect_tls: Tls = field(default_factory=Tls)
 
     @property
     def is_on(self) -> bool:
@@ -53,8 +55,9 @@ class Secured:
 
     def connect_access(self, url: str) -> Connect:
         """How the stack itself connects to its worker."""
-        tls = Tls(ca=self.ca)
-        return Connect(url, user=self.connect_user, password=self.connect_password, tls=tls)
+        return Connect(
+            url, user=self.connect_user, password=self.connect_password, tls=self.connect_tls
+        )
 
     def save(self, directory: Path) -> None:
         """Keep it for those who find the stack by its directory."""
@@ -79,7 +82,8 @@ def saved_secured(directory: Path) -> Secured:
     if not path.exists():
         return Secured()
     found: dict[str, Any] = json.loads(path.read_text())
-    for name in ("scram", "mysql", "connect_java"):
+    for name in ("scram", "mysql", "kafka_java", "connect_java"):
         found[name] = tuple(found[name])
     found["kafka_client"] = tuple((key, value) for key, value in found["kafka_client"])
+    found["connect_tls"] = Tls(**found["connect_tls"])
     return Secured(**found)

@@ -13,8 +13,9 @@ import pytest
 
 from shardmerge.local.demo import Demo, Report
 
+from .accounts import CANARY
 from .process_lists import ProcessLists
-from .secured_line import CANARY, SecuredLine
+from .secured_line import SecuredLine
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -46,7 +47,7 @@ def played() -> Iterator[Played]:
             report = demo.play()
         yield Played(secured, report, frozenset(lists.found))
     finally:
-        secured.line.stop()
+        secured.stop()
         os.environ.clear()
         os.environ.update(before)
         shutil.rmtree(directory)

@@ -2,67 +2,64 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from pymysql.cursors import Cursor
+
 from shardmerge.connectors.access.kafka import admin_client
 from shardmerge.local.line import SOURCES, Line
+from shardmerge.local.servers.registry import CCOMPAT
 from shardmerge.local.servers.secured import Secured
 from shardmerge.local.servers.stack import Ports
-from shardmerge.schemas.pipeline.kafka_client import java_client, parse_client
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.pipeline.secrets import PROVIDERS, for_connect
-from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline
-from shardmerge.schemas.pipeline.tls import Tls
-from tests.authority import Authority, Identity
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
+from tests.integration.registry_proxy import USER as REGISTRY_USER
+from tests.integration.registry_proxy import registry_proxy
 
+from .accounts import KAFKA_USERS, Accounts
 from .rights import bindings, grants
+from .server_settings import broker, login_file, mysql_options, registry_context, scram, worker
+from .token_server import TokenServer, serving
 
-CANARY = "Canary7Password"
-"""Part of every password: where it is found, a password was told."""
-KAFKA_USERS = ("agents", "sink", "connect", "operator")
 ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
-_ITERATIONS = 4096
 _GROUP = "shardmerge-connect"
+_ALLOWED = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
-class SecuredLine:
-    """A line and what its users have.
+class SecuredLine(Accounts):
+    """A line and its users.
 
     Attributes:
-        line: The line, not started.
-        folder: Certificates and passwords, each in a file.
-        passwords: By user, and of the stores.
-        mutual, expired: Ports of the broker's listeners with mutual TLS and an expired certificate.
+        line: The line.
+        mutual, expired, tokens: Ports of the broker's listeners with mutual TLS, an expired
+            certificate, and OAuth tokens; known once started, as what follows.
+        expired_mysql: A port for a further server.
+        token_server: Gives the tokens.
+        registry_url: Of the registry behind TLS and its user.
     """
 
     def __init__(self, directory: Path) -> None:
-        self.folder = directory / "secrets"
-        names = (*KAFKA_USERS, "debezium", "target", "rest", "store")
-        self.passwords = {n: f"{CANARY}-{n}-{secrets.token_hex(6)}" for n in names}
-        self.authority = Authority(self.folder, self.passwords["store"])
-        self.stranger = Authority(self.folder / "stranger", self.passwords["store"], "another CA")
-        for name, password in self.passwords.items():
-            (self.folder / f"{name}.password").write_text(password)
-        issued = ("broker", "mysql", "worker", "connect", "debezium", "sink")
-        self.identities = {name: self.authority.issue(name) for name in issued}
+        super().__init__(directory / "secrets")
+        self._beside = ExitStack()
         self.line = Line(
             directory / "line",
             routes=ROUTES,
+            row_format="avro",
             secured=self._secured,
             access=self._access,
-            before_connect=self._make_acls,
+            before_connect=lambda: self.make_acls(*SOURCES),
         )
 
     def start(self, prepare: Callable[[], None]) -> None:
         """Start the line; ``prepare`` makes what the sources have before."""
         self.line.directory.mkdir(parents=True)
-        self._write_environments()
+        for part in ("agents", "sink", "connect"):
+            lines = [f"{name}={value}" for name, value in self.environment(part).items()]
+            (self.line.directory / f"{part}.env").write_text("\n".join(lines) + "\n")
         os.environ.update(self.environment("operator"))
 
         def prepared() -> None:
@@ -71,233 +68,113 @@ class SecuredLine:
 
         self.line.start(prepare=prepared)
 
-    def environment(self, kafka_user: str) -> Mapping[str, str]:
-        """The variables that a process of ours has, besides those of its system."""
-        found = {"KAFKA_USER": kafka_user, "KAFKA_PASSWORD": self.passwords[kafka_user]}
-        if kafka_user in ("connect", "operator"):
-            found |= {
-                "SOURCE_PASSWORD": self.passwords["debezium"],
-                "STORE_PASSWORD": self.passwords["store"],
-            }
-        return found
-
-    def client(self, user: str) -> tuple[tuple[str, str], ...]:
-        """``[kafka.client]`` of a user with a password."""
-        return parse_client(
-            {
-                "security.protocol": "sasl_ssl",
-                "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.username": user,
-                "sasl.password": f"file:{self.folder}/{user}.password",
-                "ssl.ca.location": str(self.authority.ca),
-            }
-        )
-
-    def mutual_client(self, identity: Identity) -> tuple[tuple[str, str], ...]:
-        """``[kafka.client]`` of a user with a certificate."""
-        return parse_client(
-            {
-                "security.protocol": "ssl",
-                "ssl.ca.location": str(self.authority.ca),
-                "ssl.certificate.location": str(identity.certificate),
-                "ssl.key.location": str(identity.key),
-            }
-        )
+    def stop(self) -> None:
+        """Stop the line, and what runs beside it."""
+        self.line.stop()
+        self._beside.close()
 
     def owner(self) -> Kafka:
         """Access to Kafka that may do everything: the broker's own."""
         client = self.mutual_client(self.identities["broker"])
         return Kafka(f"127.0.0.1:{self.mutual}", client=client)
 
+    def with_token(self, user: str, secret: str = "") -> Kafka:
+        """Access to Kafka with tokens; ``secret`` instead of the right one."""
+        client = self.token_client(self.token_server.url, user, secret)
+        return Kafka(f"127.0.0.1:{self.tokens}", client=client)
+
     def _secured(self, ports: Ports) -> Secured:
-        self.mutual, self.expired, self.expired_mysql = _further_ports(ports)
-        mysql = self.identities["mysql"]
-        return Secured(
-            kafka=self._broker(ports),
-            scram=tuple(_scram(user, self.passwords[user]) for user in KAFKA_USERS),
-            kafka_client=self.client("operator"),
-            mysql=self.mysql_options(mysql),
-            connect=self._worker(ports),
-            connect_java=(f"-Djava.security.auth.login.config={self._login_file()}",),
-            connect_user="rest",
-            connect_password=f"file:{self.folder}/rest.password",
-            ca=str(self.authority.ca),
-        )
-
-    def mysql_options(self, identity: Identity) -> tuple[str, ...]:
-        """Options of a server that takes encrypted connections only."""
-        return (
-            "--require-secure-transport=ON",
-            f"--ssl-ca={self.authority.ca}",
-            f"--ssl-cert={identity.certificate}",
-            f"--ssl-key={identity.key}",
-        )
-
-    def _broker(self, ports: Ports) -> dict[str, str]:
-        here = "127.0.0.1"
-        own, expired = self.identities["broker"], self.authority.issue("broker", expired=True)
+        further = _further_ports(ports)
+        self.mutual, self.expired, self.tokens, self.expired_mysql, of_server = further
+        users = {user: self.passwords[user] for user in KAFKA_USERS}
+        self.token_server = self._beside.enter_context(serving(TokenServer(of_server, users)))
+        keys = self.folder / "keys.json"
+        keys.write_text(self.token_server.keys())
+        url = f"http://127.0.0.1:{ports.registry}{CCOMPAT}"
+        proxy = registry_proxy(url, self.passwords["registry"], registry_context(self))
+        self.registry_url = self._beside.enter_context(proxy).url
         listeners = {
             "USERS": ports.kafka, "MUTUAL": self.mutual, "EXPIRED": self.expired,
+            "TOKENS": self.tokens, "CONTROLLER": ports.controller,
         }  # fmt: skip
-        advertised = ",".join(f"{name}://{here}:{port}" for name, port in listeners.items())
-        scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-        return {
-            "listeners": f"{advertised},CONTROLLER://{here}:{ports.controller}",
-            "advertised.listeners": advertised,
-            "listener.security.protocol.map": (
-                "USERS:SASL_SSL,MUTUAL:SSL,EXPIRED:SSL,CONTROLLER:SSL"
-            ),
-            "inter.broker.listener.name": "MUTUAL",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(own.both),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.authority.ca),
-            "listener.name.mutual.ssl.client.auth": "required",
-            "listener.name.controller.ssl.client.auth": "required",
-            "listener.name.expired.ssl.keystore.type": "PEM",
-            "listener.name.expired.ssl.keystore.location": str(expired.both),
-            "listener.name.users.sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
-            "listener.name.users.scram-sha-512.sasl.jaas.config": scram,
-            "listener.name.users.plain.sasl.jaas.config": (
-                "org.apache.kafka.common.security.plain.PlainLoginModule required "
-                f'user_operator="{self.passwords["operator"]}";'
-            ),
-            "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/",
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:broker",
-        }
-
-    def _worker(self, ports: Ports) -> dict[str, str]:
-        client = java_client(self.mutual_client(self.identities["connect"]))
-        store = for_connect(f"file:{self.folder}/store.password")
-        https = {
-            "keystore.type": "PKCS12",
-            "keystore.location": str(self.identities["worker"].store),
-            "keystore.password": store,
-            "key.password": store,
-            "truststore.type": "PKCS12",
-            "truststore.location": str(self.authority.truststore),
-            "truststore.password": store,
-        }
-        return {
-            "bootstrap.servers": f"127.0.0.1:{self.mutual}",
-            "config.providers": ",".join(PROVIDERS),
-            **{f"config.providers.{name}.class": kind for name, kind in PROVIDERS.items()},
-            "listeners": f"https://127.0.0.1:{ports.connect}",
-            "rest.advertised.listener": "https",
-            **{f"listeners.https.ssl.{key}": value for key, value in https.items()},
-            "rest.extension.classes": (
-                "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
-            ),
-            **{
-                f"{prefix}{key}": value
-                for prefix in ("", "producer.", "consumer.", "admin.")
-                for key, value in client.items()
-            },
-        }
-
-    def _login_file(self) -> Path:
-        users = self.folder / "rest-users.properties"
-        users.write_text(f"rest={self.passwords['rest']}\n")
-        path = self.folder / "jaas.conf"
-        module = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
-        path.write_text(f'KafkaConnect {{ {module} required file="{users}"; }};\n')
-        return path
+        return Secured(
+            kafka=broker(self, listeners, keys.as_uri()),
+            kafka_java=(f"{_ALLOWED}={keys.as_uri()}",),
+            scram=tuple(scram(user, password) for user, password in users.items()),
+            kafka_client=self.client("operator"),
+            mysql=mysql_options(self, self.identities["mysql"]),
+            connect=worker(self, ports.connect, self.mutual),
+            connect_java=(f"-Djava.security.auth.login.config={login_file(self)}",),
+            connect_user="rest",
+            connect_password=self.password_file("rest"),
+            connect_tls=self.tls("operator"),
+        )
 
     def _access(self, pipeline: Pipeline) -> Pipeline:
-        store = "env:STORE_PASSWORD"
-        of_source = self.identities["debezium"]
-        source_tls = Tls(
-            mode="verify-identity",
-            ca=str(self.authority.ca),
-            certificate=str(of_source.certificate),
-            key=str(of_source.key),
-            truststore=str(self.authority.truststore),
-            truststore_password=store,
-            keystore=str(of_source.store),
-            keystore_password=store,
-        )
         client = dict(self.client("operator"))
         client |= {"sasl.username": "env:KAFKA_USER", "sasl.password": "env:KAFKA_PASSWORD"}
+        source = {
+            "user": "debezium",
+            "password": "env:SOURCE_PASSWORD",
+            "databases": "app",
+            "tls": self.java_tls("debezium", "verify-identity"),
+        }
         return replace(
             pipeline,
-            kafka=replace(pipeline.kafka, client=tuple(sorted(client.items()))),
+            kafka=replace(
+                pipeline.kafka,
+                client=tuple(sorted(client.items())),
+                schema_registry=self.registry_url,
+                schema_registry_user=REGISTRY_USER,
+                schema_registry_password=self.password_file("registry"),
+                schema_registry_tls=self.java_tls("operator"),
+            ),
             connect=replace(
                 pipeline.connect,
                 user="rest",
-                password=f"file:{self.folder}/rest.password",
-                tls=Tls(ca=str(self.authority.ca)),
+                password=self.password_file("rest"),
+                tls=self.tls("operator"),
             ),
             sources=tuple(
-                replace(
-                    source,
-                    user="debezium",
-                    password="env:SOURCE_PASSWORD",
-                    databases="app",
-                    tls=source_tls,
-                )
-                for source in pipeline.sources
+                replace(each, **source)  # type: ignore[arg-type]
+                for each in pipeline.sources
             ),
             target=replace(
                 pipeline.target,
                 user="sink",
-                password=f"file:{self.folder}/target.password",
-                tls=Tls(
-                    mode="verify-identity",
-                    ca=str(self.authority.ca),
-                    certificate=str(self.identities["sink"].certificate),
-                    key=str(self.identities["sink"].key),
-                ),
+                password=self.password_file("target"),
+                tls=self.tls("sink", "verify-identity"),
             ),
         )
 
-    def _write_environments(self) -> None:
-        for part in ("agents", "sink", "connect"):
-            lines = [f"{name}={value}" for name, value in self.environment(part).items()]
-            (self.line.directory / f"{part}.env").write_text("\n".join(lines) + "\n")
-
     def _make_users(self) -> None:
-        """The users of the servers, with the rights of the page and no others."""
+        """The users of all servers."""
         for name in (source.name for source in self.line.pipeline.sources):
             with self.line.connect(name) as connection, connection.cursor() as cursor:
-                self._make_user(cursor, "debezium", "debezium")
+                self.make_user(cursor, "debezium", "debezium")
         with self.line.connect_target() as connection, connection.cursor() as cursor:
-            self._make_user(cursor, "sink", "target")
+            self.make_user(cursor, "sink", "target")
 
-    def _make_acls(self) -> None:
-        wanted = bindings("local", tuple(SOURCES), _GROUP)
+    def make_acls(self, *sources: str) -> None:
+        """Give Kafka's users the rights of the page for some sources."""
+        wanted = bindings("local", sources, _GROUP)
         admin = admin_client(self.owner())  # kept: without it nothing would answer
         for future in admin.create_acls(wanted).values():
             future.result()
 
-    def _make_user(self, cursor, user: str, password: str) -> None:
+    def make_user(self, cursor: Cursor, user: str, password: str) -> None:
+        """A user of a server, with the rights of the page and no others."""
         cursor.execute(
-            f"CREATE USER '{user}'@'%%' IDENTIFIED WITH mysql_native_password BY %s REQUIRE X509",
+            f"CREATE USER '{user}'@'%%' IDENTIFIED BY %s REQUIRE X509",
             (self.passwords[password],),
         )
         for statement in grants(user):
             cursor.execute(statement)
 
 
-def connect_of(line: Line) -> Connect:
-    """The REST interface of a line."""
-    return line.pipeline.connect
-
-
-def _further_ports(ports: Ports) -> tuple[int, int, int]:
+def _further_ports(ports: Ports) -> tuple[int, int, int, int, int]:
     while True:
         free = Ports.free()
-        found = (free.kafka, free.connect, free.target)
+        found = (free.kafka, free.connect, free.target, free.source1, free.source2)
         if not set(found) & {getattr(ports, name) for name in ports.__dataclass_fields__}:
             return found
-
-
-def _scram(user: str, password: str) -> str:
-    """A user for ``--add-scram`` without the password: command lines are readable by everyone."""
-    salt = secrets.token_bytes(16)
-    salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ITERATIONS)
-    salt_text, salted_text = (base64.b64encode(value).decode() for value in (salt, salted))
-    return (
-        f'SCRAM-SHA-512=[name={user},iterations={_ITERATIONS},salt="{salt_text}",'
-        f'saltedpassword="{salted_text}"]'
-    )

@@ -28,16 +28,15 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import StackError, TargetLost
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 from shardmerge.schemas.pipeline.text import pipeline_text
-from shardmerge.schemas.pipeline.tls import Tls
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
+from .accounts import CANARY, WRONG
 from .conftest import Played
-from .secured_line import CANARY
+from .server_settings import mysql_options
 
 S = TypeVar("S", Source, Target)
 CASES = ("wrong CA", "expired certificate", "wrong password")
 PROGRAMS = ("agents", "sink", "command", "watchdog")
-WRONG = f"{CANARY}-wrong"
 _KAFKA_SAYS = {
     "wrong CA": ("no TLS connection", "is not accepted: unable to get local issuer certificate"),
     "expired certificate": ("no TLS connection", "is not accepted: certificate has expired"),
@@ -117,7 +116,7 @@ def expired_port(played: Played) -> Iterator[int]:
             port,
             999,
             binlog=False,
-            further=secured.mysql_options(identity),
+            further=mysql_options(secured, identity),
         )
     )
     try:
@@ -177,7 +176,7 @@ def test_connect_refuses_a_wrong_password_and_its_certificate_a_wrong_ca(played:
         rest.connectors()
     assert "user and password under [connect]" in refused.value.hint
     assert CANARY not in str(refused.value)
-    stranger = Tls(ca=str(played.secured.stranger.ca))
+    stranger = replace(connect.tls, ca=str(played.secured.stranger.ca))
     with (
         closing(ConnectRest.of(replace(connect, tls=stranger))) as rest,
         pytest.raises(StackError, match="certificate is not accepted: "),

@@ -20,18 +20,22 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from shardmerge.cli.main import main
 from shardmerge.connectors.access import mysql
 from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
-from shardmerge.connectors.access.kafka import admin_client, consumer, producer
+from shardmerge.connectors.access.kafka import admin_client, check_admitted, consumer, producer
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.schemas.pipeline.kafka_client import parse_client
+from shardmerge.local.install.artifacts import resolve
+from shardmerge.local.servers.java_process import java_command, write_properties
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.kafka_client import java_client, parse_client
+from shardmerge.schemas.pipeline.secrets import for_connect
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
+from .accounts import CANARY, WRONG
 from .conftest import Played
 from .process_lists import ProcessLists
-from .secured_line import CANARY
 
 
 def test_the_demo_ends_equal_over_secure_connections(played: Played) -> None:
@@ -204,6 +208,54 @@ def test_plain_is_enough_for_each_of_our_clients(played: Played) -> None:
     access = Kafka(secured.line.pipeline.kafka.bootstrap_servers, client=parse_client(plain))
     assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
     assert "local.ddl" in asyncio.run(_topics(access))
+
+
+def test_a_token_is_enough_for_each_of_our_clients(played: Played) -> None:
+    access = played.secured.with_token("operator")
+    assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
+    assert "local.ddl" in asyncio.run(_topics(access))
+
+
+def test_a_token_is_enough_for_javas_clients(played: Played) -> None:
+    """Debezium's own clients are told the same words."""
+    secured = played.secured
+    access = secured.with_token("operator")
+    told = {
+        key: value.replace(for_connect(f"file:{secured.folder}/operator.password"), secret)
+        for secret in [secured.passwords["operator"]]
+        for key, value in java_client(access.client).items()
+    }
+    folder = secured.folder / "java"
+    properties = write_properties(folder / "client.properties", told)
+    command = java_command(
+        resolve(),
+        folder,
+        "128m",
+        {},
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={secured.token_server.url}",
+        "org.apache.kafka.tools.TopicCommand",
+        "--list",
+        "--bootstrap-server",
+        access.bootstrap_servers,
+        "--command-config",
+        str(properties),
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert "local.ddl" in done.stdout.split(), done.stdout + done.stderr
+
+
+def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) -> None:
+    access = played.secured.with_token("operator", WRONG)
+    with pytest.raises(StackError) as refused:
+        check_admitted(access, 20)
+    assert refused.value.code == "SM-4110"
+    with pytest.raises(StackError) as refused_too:
+        asyncio.run(_topics(access))
+    assert refused_too.value.code == "SM-4112"
+    for error in (refused.value, refused_too.value):
+        assert "token" in error.message
+        assert "sasl.oauthbearer.client" in error.hint
+        assert CANARY not in f"{error.message} {error.hint}"
 
 
 async def _topics(access: Kafka) -> set[str]:

@@ -18,7 +18,8 @@ SECURED = Secured(
     connect_java=("-Dx=y",),
     connect_user="u",
     connect_password="file:/p",
-    ca="/ca.pem",
+    kafka_java=("-Dx=z",),
+    connect_tls=Tls(ca="/ca.pem"),
 )
 
 
