@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from shardmerge.schemas.pipeline.secrets import lies_readable
@@ -10,6 +11,8 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from .findings import Finding
 
 _KAFKA = ("sasl.password", "sasl.oauthbearer.client.secret", "ssl.key.password", "sasl.jaas.config")
+_SECRET = re.compile(r"password|secret|sasl\.jaas\.config", re.IGNORECASE)
+"""In names of properties that are passed through, whose meaning only the connector knows."""
 _TEXT = (
     "{what} would lie readable in the connectors' configurations, in a topic of Connect: "
     "write env:NAME or file:PATH instead"
@@ -44,4 +47,12 @@ def _passwords(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
     ):
         for key, text in client:
             if key in _KAFKA:
+                yield table, key, text
+    passed_on = [("[connect.connector]", pipeline.connect.connector)]
+    passed_on += [
+        (f"source {source.name}: connector", source.connector) for source in pipeline.sources
+    ]
+    for table, properties in passed_on:
+        for key, text in properties:
+            if _SECRET.search(key):
                 yield table, key, text

@@ -34,7 +34,7 @@ class Played:
     told: frozenset[str]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def played() -> Iterator[Played]:
     """The line with everything on, which has played the demo and runs on."""
     before = dict(os.environ)

@@ -25,7 +25,7 @@ OPEN = Pipeline(
             }
         ),
     ),
-    Connect("http://c"),
+    Connect("http://c", connector=(("driver.x.password", "geheim"), ("poll.interval.ms", "1"))),
     (
         Source("s1", "h", 1, "u", "geheim", 1, tls=Tls(truststore_password="geheim")),
         Source("s2", "h", 1, "u", "env:PASSWORD", 2),
@@ -44,6 +44,7 @@ def test_each_password_that_would_lie_readable_is_a_warning() -> None:
         ("source s1", "truststore_password"),
         ("[kafka]", "schema_registry_password"),
         ("[kafka.client]", "sasl.password"),
+        ("[connect.connector]", "driver.x.password"),
     ]
 
 
@@ -52,5 +53,11 @@ def test_no_warning_holds_a_password() -> None:
 
 
 def test_what_connect_looks_up_is_none() -> None:
-    hidden = replace(OPEN, kafka=Kafka("k:1"), sources=OPEN.sources[1:])
+    looked_up = Source("s4", "h", 1, "u", "env:P", 4, connector=(("a.password", "${env:P}"),))
+    hidden = replace(
+        OPEN,
+        kafka=Kafka("k:1"),
+        connect=Connect("http://c"),
+        sources=(*OPEN.sources[1:], looked_up),
+    )
     assert password_findings(hidden) == []
