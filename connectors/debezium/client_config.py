@@ -47,9 +47,11 @@ def registry_tls(kafka: Kafka) -> dict[str, str]:
     """What a converter trusts and shows when it asks the registry."""
     tls = kafka.schema_registry_tls
     if kafka.avro_converter == "apicurio":
-        # 2.6 calls them registry.request.ssl., 3 registry.tls.; each ignores the other's names.
+        # 2.6 translates registry.request.ssl. to rest.request.ssl., and there takes
+        # the keystore's location for the truststore's: so it gets the latter names.
+        # 3 calls them registry.tls.; each ignores the other's names.
         return {
-            **_stores("value.converter.apicurio.registry.request.ssl.", tls, ".location", ".type"),
+            **_stores("value.converter.apicurio.rest.request.ssl.", tls, ".location", ".type"),
             **_stores("value.converter.apicurio.registry.tls.", tls, ".location", ".type"),
         }
     return _stores("value.converter.schema.registry.ssl.", tls, ".location", ".type")

@@ -121,7 +121,7 @@ def test_a_reference_of_connects_own_replaces_the_password() -> None:
 @pytest.mark.parametrize(
     ("converter", "prefix"),
     [
-        ("apicurio", "value.converter.apicurio.registry.request.ssl."),
+        ("apicurio", "value.converter.apicurio.rest.request.ssl."),
         ("apicurio", "value.converter.apicurio.registry.tls."),
         ("confluent", "value.converter.schema.registry.ssl."),
     ],
