@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import ConfigResource
 
+from shardmerge.connectors.access.kafka import admin_client
 from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .range_reader import row_consumer
@@ -34,7 +36,7 @@ class RetentionWatch:
     """Finds out when Kafka may delete waiting rows.
 
     Args:
-        bootstrap_servers: Of Kafka.
+        kafka: Where, and how to connect.
         waiting: Says which rows wait; called in the watch's thread.
         take: Gets the earliest time of deletion, in seconds since 1970, for each source and target
             that has one: rows in topics that keep them for ever have none.
@@ -42,11 +44,11 @@ class RetentionWatch:
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        kafka: Kafka,
         waiting: Callable[[], Waiting],
         take: Callable[[Mapping[Pair, float]], None],
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._waiting = waiting
         self._take = take
         self._stop = threading.Event()
@@ -97,7 +99,7 @@ class RetentionWatch:
 
     def _retention_s(self, names: Collection[str]) -> dict[str, float]:
         """Topic → seconds for which it keeps records; only topics that delete them by age."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+        admin = admin_client(self._kafka)
         asked = admin.describe_configs(
             [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)],
             request_timeout=_TIMEOUT_S,
@@ -117,7 +119,7 @@ class RetentionWatch:
         """
         if not places:
             return
-        consumer = row_consumer(self._bootstrap_servers)
+        consumer = row_consumer(self._kafka)
         try:
             for place in places:
                 partition, offset = place

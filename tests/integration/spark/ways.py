@@ -153,7 +153,7 @@ class Line:
 
     def start(self) -> None:
         """Start the connector: its snapshot reads what is there."""
-        create_topics(self.stack.bootstrap_servers, topics.own_topics(self.pipeline))
+        create_topics(self.stack.kafka, topics.own_topics(self.pipeline))
         prepare_signal_table(self.pipeline, self.source)
         name = connector_name(self.pipeline, self.source)
         self.rest.create_or_update(name, connector_config(self.pipeline, self.source))

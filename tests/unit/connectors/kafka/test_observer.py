@@ -59,7 +59,7 @@ class _Consumer:
 
     messages: ClassVar[list[_Message]] = []
 
-    def __init__(self, _: object) -> None:
+    def __init__(self, *_: object) -> None:
         self._left = list(self.messages)
 
     def assign(self, _: object) -> None:
@@ -93,7 +93,7 @@ def test_a_hold_that_is_over_is_not_told_and_one_behind_the_end_is_not_yet(
         _Message("p.ddl", 4, write(HELD_AGAIN)),
         _end("p.ddl", 5),
     ]
-    monkeypatch.setattr(observer, "Consumer", _Consumer)
+    monkeypatch.setattr(observer, "consumer", _Consumer)
     ends = {"p.ddl": 3, "p.joined-schemas": 1, "p.sink-progress": 1}
 
     facts = Observer(PIPELINE).read_to(ends, 60)
@@ -107,7 +107,7 @@ def test_topics_that_are_not_read_to_their_ends_are_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _Consumer.messages = [_Message("p.ddl", 0, AVRO.write(HELD)), _end("p.ddl", 1)]
-    monkeypatch.setattr(observer, "Consumer", _Consumer)
+    monkeypatch.setattr(observer, "consumer", _Consumer)
     with pytest.raises(StackError, match=r"not read to their ends in 0 s: p\.ddl"):
         Observer(PIPELINE).read_to({"p.ddl": 7}, 0.3)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch, Waiting
 
@@ -14,7 +15,7 @@ class Answered(RetentionWatch):
     """With records that came at ten times their offset."""
 
     def __init__(self) -> None:
-        super().__init__("", lambda: self.waits, lambda _: None)
+        super().__init__(Kafka(""), lambda: self.waits, lambda _: None)
         self.waits: Waiting = {}
         self.read: list[tuple[Partition, int]] = []
 
