@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -24,7 +23,8 @@ from confluent_kafka.admin import (
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.metrics.catalog import PROCESSES
-from shardmerge.connectors.metrics.endpoint import serve
+from shardmerge.connectors.metrics.endpoint import exposition, serve
+from shardmerge.connectors.metrics.family import Durations, Family, FamilyKind, Sample
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
@@ -37,8 +37,7 @@ from tests.integration.spark.played_line import Line
 
 ROOT = Path(__file__).resolve().parents[3]
 CACHE = ROOT / ".local" / "cache"
-ALERTS = ROOT / "docker" / "prometheus" / "alerts.yml"
-RULES = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
+RULES = yaml.safe_load(prometheus.ALERTS.read_text())["groups"][0]["rules"]
 NAMES = [rule["alert"] for rule in RULES]
 DASHBOARD = json.loads((ROOT / "docker" / "grafana" / "shardmerge.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
@@ -50,6 +49,9 @@ CASES: dict[str, tuple[tuple[str, str, str], ...]] = {
     # Alert → its series, each with the value that is a reason and the one that is none.
     "ShardmergeProcessDown": (('up{job="shardmerge-sink"}', "0", "1"),),
     "ShardmergeAgentsNotReady": (("shardmerge_agents_ready", "0", "1"),),
+    "ShardmergeAgentsBehind": (
+        ('shardmerge_agents_lag_records{agent="tracker", topic="s1"}', "3", "0"),
+    ),
     "ShardmergeSinkStalled": (("shardmerge_sink_round_timestamp_seconds", "0", "9999999"),),
     "ShardmergeConnectorFailed": (
         ('shardmerge_connector_tasks{connector="c", state="FAILED"}', "1", "0"),
@@ -61,8 +63,8 @@ CASES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (f"shardmerge_sink_parked_rows{{{ST}}}", "0", "1"),
     ),
     "ShardmergeShardHeld": (
-        (f'shardmerge_sink_waiting_shards{{{T}, kind="row"}}', "1", "0"),
-        (f'shardmerge_sink_waiting_shards{{{T}, kind="barrier"}}', "5", "5"),
+        (f'shardmerge_sink_waiting_shards{{{T}, kind="row", code="SM-1501"}}', "1", "0"),
+        (f'shardmerge_sink_waiting_shards{{{T}, kind="barrier", code="SM-1605"}}', "5", "5"),
     ),
     "ShardmergeShardPaused": (
         (f'shardmerge_sink_waiting_seconds{{{T}, kind="paused"}}', "86401", "86400"),
@@ -84,21 +86,33 @@ CASES: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 
 
-def promtool(*arguments: str) -> str:
+def promtool(*arguments: str, given: str = "") -> str:
     command = [*prometheus.program("promtool", CACHE), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
 def test_the_rules_are_valid_and_each_has_a_summary_a_description_and_a_place_in_the_docs() -> None:
-    assert f"{len(NAMES)} rules found" in promtool("check", "rules", str(ALERTS))
+    assert f"{len(NAMES)} rules found" in promtool("check", "rules", str(prometheus.ALERTS))
     page = (ROOT / "docs/how-to/monitor.md").read_text()
     places = {f"docs/how-to/monitor.md#{name.lower()}" for name in re.findall("### (.+)", page)}
     assert {rule["annotations"]["runbook_url"] for rule in RULES} == places
     for rule in RULES:
         assert rule["annotations"]["summary"]
         assert rule["annotations"]["description"]
+
+
+def value_of(family: Family) -> float | Durations:
+    return Durations().plus(0.2) if family.kind is FamilyKind.HISTOGRAM else 1.0
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_promtool_finds_nothing_wrong_with_a_page_of_every_metric(process: str) -> None:
+    samples = [Sample(f, tuple("x" for _ in f.labels), value_of(f)) for f in PROCESSES[process]]
+    text = exposition(lambda: samples, "text/plain").body.decode()
+    assert text.count("# HELP") == len(samples)
+    assert promtool("check", "metrics", given=text) == ""
 
 
 def unit(name: str, series: tuple[tuple[str, str, str], ...]) -> dict[str, Any]:
@@ -125,7 +139,7 @@ def test_every_alert_fires_for_its_reason_and_stops_without(tmp_path: Path) -> N
     assert list(CASES) == NAMES
     units = [unit(name, series) for name, series in CASES.items()]
     file = tmp_path / "units.yml"
-    file.write_text(json.dumps({"rule_files": [str(ALERTS)], "tests": units}))
+    file.write_text(json.dumps({"rule_files": [str(prometheus.ALERTS)], "tests": units}))
     promtool("test", "rules", str(file))
 
 
@@ -141,26 +155,13 @@ def test_rules_and_dashboard_ask_for_metrics_that_there_are(tmp_path: Path) -> N
     groups = [{"name": f"g{n}", "rules": [record]} for n, record in enumerate(records)]
     file.write_text(json.dumps({"groups": groups}))
     promtool("check", "rules", "--lint=none", str(file))
-    file.write_text(hurried())
+    file.write_text(prometheus.hurried())
     promtool("check", "rules", str(file))
 
 
 def shown(query: str) -> str:
     """A query of the dashboard with the ranges that Grafana would choose."""
     return query.replace("$__rate_interval", "10s").replace("$__range", "1m")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-def hurried() -> str:
-    """The rules with bounds of seconds instead of minutes and days; retention's stays."""
-    text = re.sub(r"for: \d+m", "for: 1s", ALERTS.read_text())
-    text = re.sub(r"(time\(\) - \S+|_seconds(?:\{[^}]*\})?) > \d+", r"\1 > 2", text)
-    return text.replace("[15m]", "[15s]")
 
 
 @contextmanager
@@ -184,9 +185,12 @@ def turning(driver: Driver, wait: threading.Event) -> Iterator[None]:
         thread.join()
 
 
-def keep(stack: LocalStack, topic: str, ms: int) -> None:
-    entry = ConfigEntry("retention.ms", str(ms), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+def keep(stack: LocalStack, topic: str, *, ms: int = -1, size: int = -1) -> None:
+    entries = [
+        ConfigEntry(f"retention.{of}", str(value), incremental_operation=AlterConfigOpType.SET)
+        for of, value in (("ms", ms), ("bytes", size))
+    ]
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": stack.bootstrap_servers})
     [answer] = admin.incremental_alter_configs([resource]).values()
     answer.result(30)
@@ -225,7 +229,7 @@ def line(stack: LocalStack) -> Iterator[Line]:
     line.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)
 def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
     line: Line, stack: LocalStack, tmp_path: Path
 ) -> None:
@@ -233,9 +237,9 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
     driver = line.start()
     watchdog = Watchdog(ConnectRest(stack.connect_url), ["never-made"])
     watchdog.look(0.0)
-    metrics, away = driver.metrics, free_port()
+    metrics, away = driver.metrics, prometheus.free_port()
     jobs = {
-        "shardmerge-sink": free_port(), "shardmerge-watchdog": free_port(),
+        "shardmerge-sink": prometheus.free_port(), "shardmerge-watchdog": prometheus.free_port(),
         "shardmerge-other": away,
     }  # fmt: skip
     stands = threading.Event()
@@ -247,7 +251,7 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         end.callback(watch.stop)
         end.enter_context(turning(driver, stands))
         server = end.enter_context(
-            prometheus.running(tmp_path, free_port(), jobs, hurried(), CACHE)
+            prometheus.running(tmp_path, prometheus.free_port(), jobs, prometheus.hurried(), CACHE)
         )
 
         def fires(*names: str) -> None:
@@ -268,7 +272,7 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         offset, place = line.change(), line.here()
         line.rows(held, {"id": 2, "a": 2})
         line.commit()
-        keep(stack, line.topic_of(held), 3_600_000)
+        keep(stack, line.topic_of(held), ms=3_600_000)
         line.decide(held, offset, place, "id a", hold=True)
         rest.decide("id a c", line.statement("ALTER TABLE TARGET ADD COLUMN `c` int", c="c"))
         drop = line.statement("ALTER TABLE TARGET DROP COLUMN `a`", CONTRACTING, a="")
@@ -277,6 +281,12 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
             "ProcessDown", "ConnectorFailed", "ShardHeld", "StatementRefused", "RetentionLeft",
             "DebtOld",
         )  # fmt: skip
+
+        keep(stack, line.topic_of(held))
+        stops("RetentionLeft")
+        keep(stack, line.topic_of(held), size=10)
+        fires("RetentionLeft")
+        assert server.query("shardmerge_sink_retention_left_bytes < 10")
 
         # Every cause ends but the missing connector's; another shard's row is replaced.
         end.callback(serve(tuple, "127.0.0.1", away))
@@ -288,6 +298,16 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         line.rows(odd, {"id": 1, "c": 5})
         line.commit()
         fires("RowsOverwritten")
+
+        # The target's table is not there: what comes cannot be applied, and no shard waits.
+        away_table = f"`{line.target.database}`.`away`"
+        line.session.execute(f"RENAME TABLE {line.target.sql} TO {away_table}")
+        line.begin()
+        line.rows(odd, {"id": 3, "c": 5})
+        line.commit()
+        fires("ApplyFails", "Lag")
+        line.session.execute(f"RENAME TABLE {away_table} TO {line.target.sql}")
+        stops("ApplyFails", "Lag")
 
         # A paused shard; a statement that waits for a reader's metadata lock.
         rest.answer(pauses=(odd,))
