@@ -65,6 +65,14 @@ class Prometheus:
         alerts = self._get("/api/v1/alerts")["alerts"]
         return {a["labels"]["alertname"] for a in alerts if a["state"] == "firing"}
 
+    def _told(self) -> str:
+        """What a failed wait is explained with."""
+        try:
+            values = self.query('{__name__=~"shardmerge_sink_(w|open|ret).+|ALERTS|up"} != 0')
+        except OSError:
+            return self._log.read_text()[-2000:]
+        return "\n".join(f"{each['metric']}: {each['value'][1]}" for each in values)
+
     def until(self, what: str, holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         """Wait until something holds."""
         deadline = time.monotonic() + patience_s
@@ -74,7 +82,7 @@ class Prometheus:
                     return
             except OSError:
                 pass  # it starts
-            assert time.monotonic() < deadline, f"{what}; {self._log.read_text()[-2000:]}"
+            assert time.monotonic() < deadline, f"{what}: {self._told()}"
             time.sleep(0.2)
 
 
