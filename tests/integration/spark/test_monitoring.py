@@ -42,6 +42,7 @@ NAMES = [rule["alert"] for rule in RULES]
 DASHBOARD = json.loads((ROOT / "docker" / "grafana" / "shardmerge.json").read_text())
 QUERIES = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
 
+PAUSED = 'shardmerge_sink_waiting_shards{kind="paused"} > 0'
 CONTRACTING = StatementKind.CONTRACTING
 T = 'target="m.t"'
 ST = f'source="s1", {T}'
@@ -233,7 +234,7 @@ def line(stack: LocalStack) -> Iterator[Line]:
 def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
     line: Line, stack: LocalStack, tmp_path: Path
 ) -> None:
-    held, odd = line.make("a", "b")
+    held, odd, late = line.make("a", "b", "c")
     driver = line.start()
     watchdog = Watchdog(ConnectRest(stack.connect_url), ["never-made"])
     watchdog.look(0.0)
@@ -266,21 +267,28 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         server.until("the target is made", lambda: bool(tables(line)))
         line.session.execute(f"ALTER TABLE {line.target.sql} ADD COLUMN `c` date")
         # A shard that a decision holds, in a topic that keeps rows for an hour; a statement that
-        # the target refuses; a debt, which waits for the held rows.
+        # the target refuses; a debt, which waits for rows of a shard that is paused.
         line.begin()
         line.rows(held, {"id": 1, "a": 1})
         offset, place = line.change(), line.here()
         line.rows(held, {"id": 2, "a": 2})
         line.commit()
         keep(stack, line.topic_of(held), ms=3_600_000)
-        line.decide(held, offset, place, "id a", hold=True)
+        why = {"reason": "their defaults differ", "code": "SM-1203"}
+        line.decide(held, offset, place, "id a", hold=True, **why)
         rest.decide("id a c", line.statement("ALTER TABLE TARGET ADD COLUMN `c` int", c="c"))
+        rest.answer(pauses=(late,))
+        server.until("the pause", lambda: server.query(PAUSED))
+        line.begin()
+        line.rows(late, {"id": 9, "a": 9})
+        line.commit()
         drop = line.statement("ALTER TABLE TARGET DROP COLUMN `a`", CONTRACTING, a="")
-        rest.decide("id c", replace(drop, subjects=("column:a",)))
+        Rest(line, late).decide("id", replace(drop, subjects=("column:a",)))
         fires(
             "ProcessDown", "ConnectorFailed", "ShardHeld", "StatementRefused", "RetentionLeft",
-            "DebtOld",
+            "DebtOld", "ShardPaused",
         )  # fmt: skip
+        assert server.query('shardmerge_sink_waiting_shards{kind="decision", code="SM-1203"} == 1')
 
         keep(stack, line.topic_of(held))
         stops("RetentionLeft")
@@ -293,7 +301,8 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         line.session.execute(f"ALTER TABLE {line.target.sql} DROP COLUMN `c`")
         stops("ProcessDown", "StatementRefused")
         rest.decide("id c", releases=(held,))
-        stops("RetentionLeft", "ShardHeld", "DebtOld")
+        rest.answer(resumes=(late,))
+        stops("RetentionLeft", "ShardHeld", "DebtOld", "ShardPaused")
         line.begin()
         line.rows(odd, {"id": 1, "c": 5})
         line.commit()
@@ -309,17 +318,15 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         line.session.execute(f"RENAME TABLE {away_table} TO {line.target.sql}")
         stops("ApplyFails", "Lag")
 
-        # A paused shard; a statement that waits for a reader's metadata lock.
-        rest.answer(pauses=(odd,))
+        # A statement that waits for a reader's metadata lock.
         reader = MySqlSession(line.address)
         end.callback(reader.close)
         reader.execute("BEGIN")
         reader.query(f"SELECT * FROM {line.target.sql}")
         rest.decide("id c e", line.statement("ALTER TABLE TARGET ADD COLUMN `e` int", e="e"))
-        fires("ShardPaused", "StatementLong")
+        fires("StatementLong")
         reader.execute("COMMIT")
-        rest.answer(resumes=(odd,))
-        stops("ShardPaused", "StatementLong", "RowsOverwritten")
+        stops("StatementLong", "RowsOverwritten")
 
         stands.set()
         fires("SinkStalled")
