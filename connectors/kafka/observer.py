@@ -102,9 +102,7 @@ class Facts:
 
         A request that a connector reads twice, after it was killed, counts twice.
         """
-        scans = Counter(
-            (n.source, n.table) for n in self.notices if n.type == "TABLE_SCAN_COMPLETED"
-        )
+        scans = Counter((n.source, n.table) for n in self.notices if n.tells_scan)
         asked = Counter(
             fixup.shard
             for decision in self.of_target(target)

@@ -133,8 +133,9 @@ class Published:
     def is_due(self, target: TargetTable) -> bool:
         return True
 
-    def offer(self, record: SinkProgress) -> None:
+    def offer(self, record: SinkProgress) -> SinkProgress:
         self.records.append(record)
+        return record
 
 
 class NoStatements:
