@@ -270,6 +270,8 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
             wanted = {f"Shardmerge{name}" for name in names}
             server.until(f"{wanted} end", lambda: not wanted & server.firing())
 
+        # What the dashboard asks of the sink and the watchdog: each has an answer at some time.
+        unanswered = [q for q in QUERIES if "shardmerge_agents" not in q]
         rest = Rest(line, odd)
         server.until("the target is made", lambda: bool(tables(line)))
         line.session.execute(f"ALTER TABLE {line.target.sql} ADD COLUMN `c` date")
@@ -297,11 +299,12 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         )  # fmt: skip
         assert server.query('shardmerge_sink_waiting_shards{kind="decision", code="SM-1203"} == 1')
 
+        unanswered = [q for q in unanswered if not server.query(shown(q))]
         keep(stack, line.topic_of(held))
         stops("RetentionLeft")
         keep(stack, line.topic_of(held), size=10)
         fires("RetentionLeft")
-        assert server.query("shardmerge_sink_retention_left_bytes < 10")
+        unanswered = [q for q in unanswered if not server.query(shown(q))]
 
         # Every cause ends but the missing connector's; another shard's row is replaced.
         end.callback(serve(tuple, "127.0.0.1", away))
@@ -340,6 +343,5 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         stands.clear()
         stops("SinkStalled")
 
-        of_sink = [q for q in QUERIES if "shardmerge_agents" not in q]
-        lacking = [q for q in of_sink if not server.query(shown(q))]
-        assert lacking == []
+        unanswered = [q for q in unanswered if not server.query(shown(q))]
+        assert unanswered == []
