@@ -14,6 +14,8 @@ from shardmerge.schemas.model.names import ShardId
 from .shapes import Side
 
 _COLUMN = re.compile(r"column (.+)")
+WITHOUT = "none"
+"""Definition of a column on the shards that do not have it."""
 LOCK = "waits for the DDL lock"
 
 
@@ -57,4 +59,4 @@ def _definition(shard: ShardState, column: str, names: dict[str, str]) -> str:
     for item in schema.columns if schema else ():
         if names.get(item.id, item.column.name).casefold() == column.casefold():
             return definition(item.column)
-    return "none"
+    return WITHOUT

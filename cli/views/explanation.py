@@ -15,7 +15,7 @@ from shardmerge.agents.status.view import TargetView
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.progress import ShardProgress
 
-from .contradictions import conflict_of, hold_kind, sides_of
+from .contradictions import WITHOUT, conflict_of, hold_kind, sides_of
 from .picture import Picture, moment
 from .shapes import Cause, Explanation, StatementStatus, WayOut
 from .status import connector_fault, paused_by, statement_status
@@ -105,8 +105,9 @@ def _hold(asked: Asked, state: TargetState, shard: ShardState) -> Cause:
         others = tuple(map(str, lacking(state, shard)))
     elif kind == "conflict" and (conflict := conflict_of(state)) is not None:
         sides = sides_of(state, conflict.path)
-        others = tuple(n for side in sides if str(asked.shard) not in side.shards
-                       for n in side.shards)  # fmt: skip
+        # A shard without the column contradicts nobody.
+        others = tuple(n for side in sides if side.definition != WITHOUT
+                       and str(asked.shard) not in side.shards for n in side.shards)  # fmt: skip
     return _cause(
         "hold" if kind == "conflict" else kind,
         hold.reason,

@@ -94,7 +94,8 @@ def _extents(pipeline: Pipeline, reader: TopicReader, names: list[str]) -> list[
     if missing:
         raise StackError(
             f"topic {min(missing)} does not exist at {pipeline.kafka.bootstrap_servers}",
-            hint="is this the pipeline's file, and its Kafka? `shardmerge check` compares",
+            hint="was the pipeline never started, start it: `shardmerge run`, or `shardmerge connect "
+            "apply`; else see whether the file names the pipeline and its Kafka",
             code="SM-4102",
         )
     return extents
