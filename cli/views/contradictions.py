@@ -11,11 +11,9 @@ from shardmerge.agents.status.view import definition
 from shardmerge.schemas.lattice.joined import Conflict
 from shardmerge.schemas.model.names import ShardId
 
-from .shapes import Side
+from .shapes import WITHOUT, Side
 
 _COLUMN = re.compile(r"column (.+)")
-WITHOUT = "none"
-"""Definition of a column on the shards that do not have it."""
 LOCK = "waits for the DDL lock"
 
 

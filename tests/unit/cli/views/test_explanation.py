@@ -15,7 +15,6 @@ from shardmerge.schemas.records.progress import (
     SinkProgress,
     StatementProgress,
 )
-
 from tests.recorded import Recorded
 
 from .pictures import ONE, TARGET, TWO, asked, conflicting, locked, recorded, reported
