@@ -17,7 +17,7 @@ from shardmerge.local.line import Line
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import RoutePolicies, RowOperation
+from shardmerge.schemas.model.policies import RoutePolicies, RowOperation, RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.pipeline.text import pipeline_text
@@ -36,6 +36,7 @@ ARCHIVE = RoutingRule(
     "orders",
     "archive",
     "orders",
+    on_truncate=RowsPolicy.KEEP,
     ignore=(RowOperation.DELETE, RowOperation.TRUNCATE),
     policies=RoutePolicies(
         origin=Origin(
