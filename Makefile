@@ -77,7 +77,7 @@ SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*
 .PHONY: test check types links unit wheel integration e2e scenarios
 # The longest of a queue first; what takes long at the queue's end is what `make test` waits for.
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed' (CASES=DIR: more scenarios)
-	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect check agents wheel laws $(SPARKS) docs integration e2e scenarios
+	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect mysql check agents wheel laws $(SPARKS) docs integration e2e scenarios
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .
@@ -119,6 +119,10 @@ test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a 
 .PHONY: test-sources
 test-sources: $(ARTIFACTS) | java ## The contract of sources on every server: MySQL 5.7, 8.0, 9.7, MariaDB 10.11, 11.8 (make test: a part of it)
 	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/sources $(ARGS)
+
+.PHONY: test-monitoring
+test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a real Prometheus, and the JMX exporter on a real Connect
+	$(PY) -m pytest tests/monitoring $(ARGS)
 
 .PHONY: rollouts
 rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) on against the whole line

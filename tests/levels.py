@@ -1,6 +1,6 @@
 """Run test levels and close with one line: ``N passed, N failed``.
 
-Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect integration e2e``
+Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect mysql integration e2e``
 
 Theory of operation:
 
@@ -36,7 +36,7 @@ PYTHON = ROOT / ".venv" / "bin" / "python"
 GIVEN_CASES = ROOT / (os.environ.get("CASES") or "../shared/cases/scenarios")
 """A folder of further scenarios: that of ``make test CASES=…``, else cases beside the checkout."""
 MEASURED = {"COVERAGE_FILE": str(REPORTS / "coverage")}
-AGENTS, CONNECT = "tests/integration/agents", "tests/integration/connect"
+AGENTS, CONNECT, MYSQL = (f"tests/integration/{room}" for room in ("agents", "connect", "mysql"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,14 @@ def connect() -> Result:
     return pytest("connect", [CONNECT, "tests/sources/test_reading.py"], minutes=35)
 
 
+def mysql() -> Result:
+    """The room of the integration tests that needs nothing but MySQL servers of its own."""
+    return pytest("mysql", [MYSQL], minutes=25)
+
+
 def integration() -> Result:
     """One real system per test; the other rooms."""
-    others = [f"--ignore={room}" for room in (AGENTS, CONNECT)]
+    others = [f"--ignore={room}" for room in (AGENTS, CONNECT, MYSQL)]
     return pytest("integration", ["tests/integration", *others], minutes=40)
 
 
@@ -180,7 +185,8 @@ _STARTING_SPARK = ("driver", "target_contract", "chaos")
 
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
-    "connect": connect, "integration": integration, "e2e": e2e, "scenarios": scenarios,
+    "connect": connect, "mysql": mysql, "integration": integration, "e2e": e2e,
+    "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
@@ -193,6 +199,7 @@ BESIDE = (
     "wheel",
     "agents",
     "connect",
+    "mysql",
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others; they start nothing that others use."""

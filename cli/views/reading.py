@@ -25,7 +25,7 @@ from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
-from shardmerge.schemas.model.errors import ShardMergeError, StackError
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -162,7 +162,10 @@ def _members(admin: AdminClient, group: str) -> int:
 
 
 def _connectors(pipeline: Pipeline) -> tuple[tuple[ConnectorState, ...], tuple[str, ...]]:
-    rest = connect_rest(pipeline, patience_s=2.0)
+    try:
+        rest = connect_rest(pipeline, patience_s=2.0)
+    except ConfigError as error:
+        return (), (str(error),)
     found = []
     try:
         for source in pipeline.sources:
@@ -212,5 +215,5 @@ def _target_server(pipeline: Pipeline) -> TargetServer:
             cursor.execute(f"SELECT epoch FROM {table} WHERE pipeline = %s", (pipeline.name,))
             epochs = cursor.fetchall()
             return replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
-    except pymysql.MySQLError as error:
+    except (pymysql.MySQLError, ConfigError) as error:
         return replace(found, error=mysql_error(error))

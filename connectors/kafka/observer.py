@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from shardmerge.connectors.access.kafka import consumer
 from shardmerge.connectors.debezium.envelope import unwrapped
 from shardmerge.connectors.debezium.signals import Notice, notice
 from shardmerge.schemas.model.errors import ShardMergeError, StackError
@@ -102,9 +103,7 @@ class Facts:
 
         A request that a connector reads twice, after it was killed, counts twice.
         """
-        scans = Counter(
-            (n.source, n.table) for n in self.notices if n.type == "TABLE_SCAN_COMPLETED"
-        )
+        scans = Counter((n.source, n.table) for n in self.notices if n.tells_scan)
         asked = Counter(
             fixup.shard
             for decision in self.of_target(target)
@@ -150,15 +149,15 @@ class Observer:
         self._joined = topics.joined_schemas(pipeline).name
         self._progress = topics.sink_progress(pipeline).name
         self._notifications = topics.notifications(pipeline).name
-        self._consumer = Consumer(
+        self._consumer = consumer(
+            pipeline.kafka,
             {
-                "bootstrap.servers": pipeline.kafka.bootstrap_servers,
                 "group.id": f"{pipeline.name}-observer",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 20,
                 "log_level": 3,
-            }
+            },
         )
         self._to_json = json_of_connectors(pipeline.kafka)
         self._format = record_format(pipeline.kafka)

@@ -68,5 +68,12 @@ def test_a_shard_is_unread_until_its_table_was_read_as_often_as_it_was_asked_for
     asked = tuple(decision(version, ONE, Outcome.EMIT, fixups=fixups) for version in (1, 2))
     scan = Notice("s1", "x", "TABLE_SCAN_COMPLETED", "SUCCEEDED", "app.t_1")
     other = Notice("s2", "x", "TABLE_SCAN_COMPLETED", "SUCCEEDED", "app.t_1")
-    for notices, unread in (((), [ONE]), ((scan, other), [ONE]), ((scan, scan), [])):
+    failed = Notice("s1", "x", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION", "app.t_1")
+    cases: tuple[tuple[tuple[Notice, ...], list[ShardId]], ...] = (
+        ((), [ONE]),
+        ((scan, other), [ONE]),
+        ((scan, failed), [ONE]),
+        ((scan, scan), []),
+    )
+    for notices, unread in cases:
         assert Facts({}, asked, {}, {}, {}, notices).unread(TARGET) == unread

@@ -58,7 +58,7 @@ class _Consumer:
 
     messages: ClassVar[list[_Message]] = []
 
-    def __init__(self, _: object) -> None:
+    def __init__(self, *_: object) -> None:
         self._left = list(self.messages)
 
     def assign(self, _: object) -> None:
@@ -84,7 +84,7 @@ def test_a_hold_that_is_over_is_not_told_and_the_last_progress_counts(
         _Message("p.sink-progress", 0, write(SinkProgress(TARGET, 2, 5))),
         _Message("p.sink-progress", 1, write(SinkProgress(TARGET, 3, 9))),
     ]
-    monkeypatch.setattr(observer, "Consumer", _Consumer)
+    monkeypatch.setattr(observer, "consumer", _Consumer)
     with Observer(PIPELINE) as observed:
         assert observed.wait(lambda facts: len(facts.decisions) == 2 and bool(facts.progress), 60)
         assert observed.wait(lambda facts: facts.progress[TARGET].executed_version == 3, 60)
@@ -97,7 +97,7 @@ def test_a_hold_that_is_over_is_not_told_and_the_last_progress_counts(
 def test_topics_that_cannot_be_read_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     _Consumer.messages = [_Message("p.ddl", 0, None, refused)]
-    monkeypatch.setattr(observer, "Consumer", _Consumer)
+    monkeypatch.setattr(observer, "consumer", _Consumer)
     with (
         Observer(PIPELINE) as observed,
         pytest.raises(StackError, match="reading the pipeline's topics failed"),
