@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import faust
 
 from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import Carrier, GapCheck
+from shardmerge.agents.runtime.lags import AgentLags
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
@@ -62,9 +63,10 @@ def build_app(
 
     carriers: dict[str, Carrier] = {}
 
-    def measured() -> Iterator[Sample]:
-        for name, carrier in carriers.items():
-            yield Sample(catalog.AGENTS_RECORDS, (name,), carrier.completed)
+    async def measured(ready: bool) -> list[Sample]:
+        counts = ((name, carrier.completed) for name, carrier in carriers.items())
+        records = [Sample(catalog.AGENTS_RECORDS, (name,), count) for name, count in counts]
+        return [*records, *(await lags.samples() if ready else ())]
 
     def new_web(app: Any) -> StatusWeb:
         return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader, measured=measured)
@@ -106,9 +108,17 @@ def build_app(
     for name, add in (("tracker", add_tracker), ("coordinator", add_coordinator)):
         failing = settings.failpoint
         carriers[name] = add(app, pipeline, gaps, format_, failing=failing, check=check)
+    lags = AgentLags(app, carriers, read_topics(pipeline).get)
     _log_assignment(app)
     _close_with(app, gaps)
     return app
+
+
+def read_topics(pipeline: Pipeline) -> dict[str, str]:
+    """Topic → the agent that reads it."""
+    changes = (topics.schema_changes(pipeline, source.name) for source in pipeline.sources)
+    tracked = (spec.name for spec in (*changes, topics.commands(pipeline)))
+    return dict.fromkeys(tracked, "tracker") | {topics.schema_log(pipeline).name: "coordinator"}
 
 
 def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:

@@ -237,7 +237,7 @@ def _shape(given: Given, said: OperatorCommand) -> GivenCommand:
     answer = None
     if given.answer is not None:
         now = round(time.time() * 1000)
-        answer = decision_line(Decided(given.answer, now), said.by, None)
+        answer = decision_line(Decided.of(given.answer, now), said.by, None)
     return GivenCommand(str(given.id), answer)
 
 

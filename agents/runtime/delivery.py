@@ -140,6 +140,8 @@ class Carrier:
     Attributes:
         passed: Called at each place of ``runtime.failpoints.PLACES``.
         completed: How many records were handled, repeated ones included.
+        next_offsets: Topic and partition → the offset of the record that is handled, or the one
+            behind the last one that was.
     """
 
     def __init__(
@@ -165,6 +167,7 @@ class Carrier:
         self._outputs = outputs
         self.passed = passed
         self.completed = 0
+        self.next_offsets: dict[tuple[str, int], int] = {}
 
     async def handle(self, record: SourceRecord) -> None:
         """Perform the record's effects; when this returns, the record may be acknowledged.
@@ -172,6 +175,13 @@ class Carrier:
         Raises:
             SkippedRecords: Records before this one never came.
         """
+        place = record.topic, record.partition
+        self.next_offsets[place] = record.offset
+        await self._handle(record)
+        self.next_offsets[place] = record.offset + 1
+        self.completed += 1
+
+    async def _handle(self, record: SourceRecord) -> None:
         await self._complete(record.partition)
         key = journal.journal_key(record.topic, record.partition)
         stored = self._table.get(key)
@@ -187,14 +197,12 @@ class Carrier:
                 partition=record.partition,
                 offset=record.offset,
             )
-            self.completed += 1
             return
         else:
             if arrival is Arrival.BEYOND:
                 await self._check_gap(done, record)
             effects = self._fold(self._table, await self._translate(record))
         await self._perform(record.partition, journal.at_hand(key, record.offset, effects))
-        self.completed += 1
 
     async def _complete(self, partition: int) -> None:
         """Perform what was interrupted in this partition of the table, if anything was."""

@@ -10,6 +10,8 @@ import pymysql
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from shardmerge.agents.handling.stored_table import changelog, table_of
+from shardmerge.agents.replay.log import MemoryRows
 from shardmerge.cli.clients import (
     TIMEOUT_S,
     connect_rest,
@@ -88,13 +90,27 @@ def read_log(pipeline: Pipeline, target: TargetTable, progress: Progress) -> lis
         ]
 
 
+def read_table(pipeline: Pipeline, progress: Progress) -> MemoryRows:
+    """The coordinator's table; empty before the first worker, and for who may not see its topic.
+
+    Raises:
+        StackError: Kafka does not answer.
+    """
+    with topic_reader(pipeline) as reader:
+        extents = list(reader.extents([changelog(pipeline)]))
+        rows = MemoryRows()
+        rows.take(table_of(_records(reader, extents, progress)))
+        return rows
+
+
 def _extents(pipeline: Pipeline, reader: TopicReader, names: list[str]) -> list[Extent]:
     extents = [extent for name in names for extent in reader.extents([name])]
     missing = set(names) - {extent.topic for extent in extents}
     if missing:
         raise StackError(
             f"topic {min(missing)} does not exist at {pipeline.kafka.bootstrap_servers}",
-            hint="is this the pipeline's file, and its Kafka? `shardmerge check` compares",
+            hint="was the pipeline never started, start it: `shardmerge run`, or `shardmerge "
+            "connect apply`; else see whether the file names the pipeline and its Kafka",
             code="SM-4102",
         )
     return extents

@@ -14,6 +14,7 @@ from shardmerge.connectors.formats.avro_names import ADJUSTMENT
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline.secrets import for_connect
+from shardmerge.schemas.pipeline.server_differences import version_numbers
 from shardmerge.schemas.pipeline.settings import CCOMPAT, Kafka, Pipeline, Source
 from shardmerge.schemas.pipeline.topics import (
     MAX_ROW_BYTES,
@@ -242,6 +243,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         config["exact.binary.handling.mode"] = config["binary.handling.mode"]
         if source.flavour == "mariadb":
             config["exact.flavour"] = source.flavour
+        elif version_numbers(source.version) < (8,):
+            config["exact.json"] = "mysql57"
     if left_out := _left_out(pipeline, source):
         config["column.exclude.list"] = ",".join(left_out)
     if source.tables:

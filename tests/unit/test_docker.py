@@ -21,6 +21,7 @@ from shardmerge.connectors.debezium.source_config import (
     NO_ROW_TWICE,
     connector_config,
 )
+from shardmerge.local.install.artifacts import read_checksums
 from shardmerge.local.servers.registry import RegistryArtifacts, registry_spec
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.secrets import PROVIDERS
@@ -239,8 +240,14 @@ def test_the_unit_of_systemd_runs_a_pipeline_and_stops_its_parts_in_order(tmp_pa
     unit.read(DOCKER / "shardmerge@.service")
     service = unit["Service"]
 
-    program, *words = service["ExecStart"].split()
+    program, *words, further = service["ExecStart"].split()
     assert program.endswith("/bin/shardmerge")
+    # systemd puts the words of the variable there, which an operator sets.
+    assert further == "$RUN_OPTIONS"
+    assert service["Environment"] == "RUN_OPTIONS="
+    shown = re.search(r"RUN_OPTIONS=(--.+)", (DOCKER / "shardmerge@.service").read_text())
+    assert shown is not None
+    words += shown[1].split()
     assert read_by_the_command(words, tmp_path) == "shardmerge run"
     # Else systemd would end the sink's Spark before the sink.
     assert service["KillMode"] == "mixed"
@@ -254,6 +261,34 @@ def test_the_connect_image_compiles_the_converter_and_says_that_it_is_there() ->
     assert f"echo {NO_ROW_TWICE}" in text
     assert (ROOT / "connectors" / "java" / "ExactValues.java").is_file()
     assert SERVICES["connect"]["build"]["dockerfile"] == "docker/connect.Dockerfile"
+
+
+def test_the_connect_image_has_the_exporter_that_is_tested_and_prometheus_reads_it() -> None:
+    text = (DOCKER / "connect.Dockerfile").read_text()
+    fetched = (ROOT / "local/install/ivy-jmx.xml").read_text()
+    version = re.search(r'name="jmx_prometheus_javaagent" rev="([\d.]+)"', fetched)
+    assert version is not None
+    assert f":jmx_prometheus_javaagent:{version[1]} " in text
+    [digest] = read_checksums((ROOT / "local/install/checksums-jmx.txt").read_text()).values()
+    assert digest in text
+    option = SERVICES["connect"]["environment"]["KAFKA_OPTS"]
+    jar, port, rules = re.split("[=:]", option.removeprefix("-javaagent:"))
+    assert {str(Path(jar).parent), str(Path(rules).parent)} == {"/kafka/jmx"}
+    assert f"/jmx/{Path(jar).name} /kafka/jmx/" in text
+    assert f"COPY docker/jmx/{Path(rules).name} /kafka/jmx/" in text
+    scraped = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+    [target] = [j for j in scraped["scrape_configs"] if j["job_name"] == "connect"]
+    assert target["static_configs"] == [{"targets": [f"connect:{port}"]}]
+
+
+def test_every_port_of_metrics_that_prometheus_reads_is_the_one_of_its_service() -> None:
+    scraped = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+    for job in scraped["scrape_configs"]:
+        [address] = job["static_configs"][0]["targets"]
+        service, _, port = address.partition(":")
+        command = SERVICES[service].get("command", [])
+        if "--metrics-port" in command:
+            assert command[command.index("--metrics-port") + 1] == port
 
 
 def test_the_docker_folder_holds_no_python() -> None:

@@ -295,6 +295,8 @@ class Line:
         columns: str,
         *statements: TargetStatement,
         hold: bool = False,
+        reason: str = "",
+        code: str = "",
         live: bool = True,
         releases: tuple[ShardId, ...] = (),
         key: str = "id",
@@ -320,6 +322,7 @@ class Line:
             key=tuple(key.split()), live=live,
             releases=tuple(Release(shard, version) for shard in releases),
             snapshot=bool(snapshot_ms), ts_ms=snapshot_ms, reloads=reloads,
+            reason=reason, code=code,
         )  # fmt: skip
         self._send(decision)
 
