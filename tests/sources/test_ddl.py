@@ -36,6 +36,8 @@ MARK = "mark"
 BEFORE, LAST = -2, -1
 """Numbers of the marks before the first statement and behind the last one."""
 SNAPSHOT_S = 240
+UNTOLD = "ALTER TABLE t RENAME TO other.tt"
+"""Debezium's record has the database of the new name alone, so nobody knows whose `t` it was."""
 EVERY = 1 if IS_WHOLE else 12
 """``make test`` takes every twelfth statement."""
 LEAST = {"mysql57": 200, "mysql80": 350, "mysql97": 350, "mariadb1011": 300, "mariadb118": 300}
@@ -96,7 +98,9 @@ def statements(twin: Twin) -> Iterator[Written]:
     for path in corpus():
         for written in () if path.name == "ddl_fixture.sql" else read(path):
             sql = written.sql
-            skipped = written.flags & {"ignore", "noexec"} or "TEMPORARY" in sql or "MERGE" in sql
+            # A session's own sql_mode is in no record: a source has the one of its pipeline file.
+            skipped = bool(written.flags & {"ignore", "noexec", "ansi"})
+            skipped = skipped or "TEMPORARY" in sql or "MERGE" in sql or sql.strip() == UNTOLD
             if not skipped and written.context(twin.context).flavour == twin.context.flavour:
                 yield written
 

@@ -80,7 +80,7 @@ class LineOfKinds(Line):
             for number, kind in enumerate(self.kinds)
         )
         pipeline = super()._make_pipeline()
-        passed = (("max.batch.size", "1024"), ("snapshot.fetch.size", "100"))
+        passed = (("max.batch.size", "1024"), ("max.queue.size", "4096"))
         connect = replace(pipeline.connect, connector=passed)
         return replace(pipeline, sources=sources, connect=connect)
 
@@ -198,8 +198,8 @@ def test_properties_that_are_passed_through_reach_connect(line: LineOfKinds) -> 
     rest = ConnectRest(line.pipeline.connect.url)
     for number, source in enumerate(line.pipeline.sources):
         config = rest.config(connector_name(line.pipeline, source)) or {}
-        told = [config[key] for key in ("max.batch.size", "snapshot.fetch.size")]
-        assert told == ["512" if number == 0 else "1024", "100"]
+        told = [config[key] for key in ("max.batch.size", "max.queue.size")]
+        assert told == ["512" if number == 0 else "1024", "4096"]
     rest.close()
 
 
