@@ -17,6 +17,7 @@ from typing import Any
 
 import faust
 
+from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import Carrier, GapCheck
 from shardmerge.agents.runtime.lags import AgentLags
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
@@ -56,9 +57,9 @@ def build_app(
         format_: Of our own records.
         check: Called before each write of the agents.
     """
-    servers = pipeline.kafka.bootstrap_servers
     view = StatusView()
-    reader = ViewReader(servers, [spec.name for spec in viewed_topics(pipeline)], view, format_)
+    viewed = [spec.name for spec in viewed_topics(pipeline)]
+    reader = ViewReader(pipeline.kafka, viewed, view, format_)
 
     carriers: dict[str, Carrier] = {}
 
@@ -73,7 +74,7 @@ def build_app(
     app = App(
         f"{pipeline.name}-agents",
         new_web=new_web,
-        broker=[f"kafka://{server.strip()}" for server in servers.split(",")],
+        **faust_settings(pipeline.kafka),
         store="rocksdb://",
         datadir=str(settings.data_directory),
         Table=Table,
@@ -103,7 +104,7 @@ def build_app(
         worker_redirect_stdouts=False,
     )
     app.service(reader)
-    gaps = GapCheck(servers)
+    gaps = GapCheck(pipeline.kafka)
     for name, add in (("tracker", add_tracker), ("coordinator", add_coordinator)):
         failing = settings.failpoint
         carriers[name] = add(app, pipeline, gaps, format_, failing=failing, check=check)
@@ -157,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
-        create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
+        create_topics(pipeline.kafka, topics.own_topics(pipeline))
         standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
         format_ = awaited_record_format(pipeline.kafka)
         app = build_app(pipeline, settings, format_, standstill.check)

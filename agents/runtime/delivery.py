@@ -43,9 +43,11 @@ from shardmerge.agents.handling.effects import (
     Send,
     SourceRecord,
 )
+from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.model.errors import InternalError, StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 
 log = logger(__name__)
 
@@ -67,8 +69,8 @@ class GapCheck:
     gap's start must be the record that just came.
     """
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
         self._readers: dict[tuple[str, int], tuple[Any, int]] = {}
         """By topic and partition: the consumer, and the offset from which it reads next."""
 
@@ -97,7 +99,7 @@ class GapCheck:
 
     async def _open(self, tp: TopicPartition) -> Any:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **aiokafka_arguments(self._kafka),
             group_id=None,
             enable_auto_commit=False,
             isolation_level="read_committed",

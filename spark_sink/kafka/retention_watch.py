@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import ConfigResource
 
+from shardmerge.connectors.access.kafka import admin_client
 from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.retention import (
     Bounds,
@@ -43,7 +45,7 @@ class RetentionWatch:
     """Finds out when Kafka may delete waiting rows.
 
     Args:
-        bootstrap_servers: Of Kafka.
+        kafka: Where, and how to connect.
         waiting: Says which rows wait; called in the watch's thread.
         take: Gets what is left, for each source and target whose waiting rows Kafka may delete:
             rows in topics that keep them for ever have no entry.
@@ -51,11 +53,11 @@ class RetentionWatch:
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        kafka: Kafka,
         waiting: Callable[[], Waiting],
         take: Callable[[Mapping[Pair, RetentionLeft]], None],
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._waiting = waiting
         self._take = take
         self._stop = threading.Event()
@@ -110,7 +112,7 @@ class RetentionWatch:
 
     def _bounds(self, names: Collection[str]) -> dict[str, Bounds]:
         """Topic → what it keeps."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+        admin = admin_client(self._kafka)
         asked = admin.describe_configs(
             [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)],
             request_timeout=_TIMEOUT_S,
@@ -129,7 +131,7 @@ class RetentionWatch:
         """Partition → the offset behind its last record."""
         if not partitions:
             return {}
-        consumer = row_consumer(self._bootstrap_servers)
+        consumer = row_consumer(self._kafka)
         try:
             return {
                 partition: consumer.get_watermark_offsets(
@@ -144,7 +146,7 @@ class RetentionWatch:
         """Look at the first records at or behind each place."""
         if not places:
             return
-        consumer = row_consumer(self._bootstrap_servers)
+        consumer = row_consumer(self._kafka)
         try:
             for place in places:
                 partition, offset = place

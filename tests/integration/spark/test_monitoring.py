@@ -254,7 +254,7 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
     with ExitStack() as end:
         end.callback(serve(metrics.samples, "127.0.0.1", jobs["shardmerge-sink"]))
         end.callback(serve(watchdog.states.samples, "127.0.0.1", jobs["shardmerge-watchdog"]))
-        watch = RetentionWatch(stack.bootstrap_servers, metrics.held_rows, metrics.retention_read)
+        watch = RetentionWatch(stack.kafka, metrics.held_rows, metrics.retention_read)
         watch.start()
         end.callback(watch.stop)
         end.enter_context(turning(driver, stands))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import Place, RetentionWatch, Waiting
 from shardmerge.spark_sink.planning.retention import Bounds, OldestRow, RetentionLeft
@@ -17,7 +18,7 @@ class Answered(RetentionWatch):
     """With records that came at ten times their offset."""
 
     def __init__(self) -> None:
-        super().__init__("", lambda: self.waits, lambda _: None)
+        super().__init__(Kafka(""), lambda: self.waits, lambda _: None)
         self.waits: Waiting = {}
         self.read: list[Place] = []
 
