@@ -36,6 +36,8 @@ _DENIED = frozenset(
     }
 )
 _PROBE_S = 5.0
+_UNGRANTED = "Failed to acquire SASL OAUTHBEARER token: "
+"""What librdkafka says before any broker is asked."""
 
 
 def admin_client(kafka: Kafka, **settings: Any) -> AdminClient:
@@ -72,9 +74,7 @@ def check_admitted(kafka: Kafka, timeout_s: float = _PROBE_S) -> None:
     process asks once, when it starts. A broker that is away is no reason: it is waited for.
     """
     if refusal := _refusal(kafka, timeout_s):
-        raise StackError(
-            f"Kafka at {kafka.bootstrap_servers}: {refusal[0]}", hint=refusal[1], code="SM-4110"
-        )
+        raise refusal
 
 
 def unanswered(kafka: Kafka, error: KafkaException, what: str = "") -> StackError:
@@ -87,8 +87,8 @@ def unanswered(kafka: Kafka, error: KafkaException, what: str = "") -> StackErro
     """
     fault = error.args[0]
     where = f"Kafka at {kafka.bootstrap_servers}: {what + ': ' if what else ''}"
-    if fault.code() in _AWAY and (refusal := _refusal(kafka, _PROBE_S)):
-        return StackError(where + refusal[0], hint=refusal[1], code="SM-4110")
+    if fault.code() in _AWAY and (refusal := _refusal(kafka, _PROBE_S, what)):
+        return refusal
     if fault.code() in _DENIED:
         return StackError(
             where + fault.str(),
@@ -101,8 +101,8 @@ def unanswered(kafka: Kafka, error: KafkaException, what: str = "") -> StackErro
     return StackError(where + fault.str(), hint=hint, code="SM-4101")
 
 
-def _refusal(kafka: Kafka, timeout_s: float) -> tuple[str, str] | None:
-    """Why no broker admits us, and what to do; None when one does, or none says."""
+def _refusal(kafka: Kafka, timeout_s: float, what: str = "") -> StackError | None:
+    """Why no broker admits us; None when one does, or none says."""
     if not kafka.client:
         return None
     heard: list[KafkaError] = []
@@ -112,7 +112,9 @@ def _refusal(kafka: Kafka, timeout_s: float) -> tuple[str, str] | None:
         client.poll(0.1)
         refused = [error for error in heard if error.code() in _NOT_ADMITTED]
         if refused:
-            return _refusal_text(kafka, refused[0])
+            text, hint, code = _refusal_text(kafka, refused[0])
+            where = f"Kafka at {kafka.bootstrap_servers}: {what + ': ' if what else ''}"
+            return StackError(where + text, hint=hint, code=code)
         try:
             client.list_topics(timeout=0.3)
         except KafkaException as error:
@@ -123,20 +125,30 @@ def _refusal(kafka: Kafka, timeout_s: float) -> tuple[str, str] | None:
     return None
 
 
-def _refusal_text(kafka: Kafka, error: KafkaError) -> tuple[str, str]:
+def _refusal_text(kafka: Kafka, error: KafkaError) -> tuple[str, str, str]:
+    """What was seen, what to do, and the code."""
     text = error.str()
     if error.code() == KafkaError._SSL:
         return (
             f"no TLS connection: {_tls_reason(kafka) or text}",
             "is ssl.ca.location the CA of the brokers' certificates, is none of them expired, and "
             "do they name the host?",
+            "SM-4110",
         )
     user = "sasl.username and sasl.password"
-    if aiokafka_client(kafka.client).oauth:
+    if oauth := dict(aiokafka_client(kafka.client).oauth):
         user = "sasl.oauthbearer.client.id and client.secret"
+        if text.startswith(_UNGRANTED):
+            url, told = resolved(oauth["token.endpoint.url"]), text.removeprefix(_UNGRANTED)
+            return (
+                f"the token endpoint {url} gives no token: {told}",
+                f"are {user} of [kafka.client] right, and does the endpoint run?",
+                "SM-4112",
+            )
     return (
         f"the brokers do not accept the user: {text}",
         f"are sasl.mechanism, {user} of [kafka.client] right?",
+        "SM-4110",
     )
 
 

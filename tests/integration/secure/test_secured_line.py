@@ -249,7 +249,7 @@ def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) 
     access = played.secured.with_token("operator", WRONG)
     with pytest.raises(StackError) as refused:
         check_admitted(access, 20)
-    assert refused.value.code == "SM-4110"
+    assert refused.value.code == "SM-4112"
     with pytest.raises(StackError) as refused_too:
         asyncio.run(_topics(access))
     assert refused_too.value.code == "SM-4112"

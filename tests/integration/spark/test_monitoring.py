@@ -283,11 +283,11 @@ def test_alerts_fire_while_their_cause_lasts_and_the_dashboard_shows_it(
         line.rows(held, {"id": 2, "a": 2})
         line.commit()
         keep(stack, line.topic_of(held), ms=3_600_000)
-        why = {"reason": "their defaults differ", "code": "SM-1203"}
-        line.decide(held, offset, place, "id a", hold=True, **why)
+        why = "their defaults differ"
+        line.decide(held, offset, place, "id a", hold=True, reason=why, code="SM-1203")
         rest.decide("id a c", line.statement("ALTER TABLE TARGET ADD COLUMN `c` int", c="c"))
         rest.answer(pauses=(late,))
-        server.until("the pause", lambda: server.query(PAUSED))
+        server.until("the pause", lambda: bool(server.query(PAUSED)))
         line.begin()
         line.rows(late, {"id": 9, "a": 9})
         line.commit()

@@ -57,6 +57,21 @@ def test_a_certificate_that_is_not_accepted_is_told_with_the_reason(
     assert "ssl.ca.location" in refused.value.hint
 
 
+def test_an_endpoint_that_gives_no_token_is_not_told_as_a_refusal_of_the_brokers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]  # nothing answers there when it is closed
+    url, prefix = f"http://127.0.0.1:{port}/token", "sasl.oauthbearer."
+    client = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER"}
+    client |= {f"{prefix}token.endpoint.url": url, f"{prefix}client.id": "me"}
+    kafka = Kafka(
+        "127.0.0.1:1", client=parse_client({**client, f"{prefix}client.secret": "geheim"})
+    )
+    with pytest.raises(StackError, match=f"the token endpoint {url} gives no token: ") as refused:
+        check_admitted(kafka, timeout_s=30)
+    assert refused.value.code == "SM-4112"
+    assert "geheim" not in str(refused.value)
+
+
 def test_a_broker_that_is_away_refuses_nobody(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
