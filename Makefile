@@ -77,7 +77,7 @@ SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*
 .PHONY: test check types links unit wheel integration e2e scenarios
 # The longest of a queue first; what takes long at the queue's end is what `make test` waits for.
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed' (CASES=DIR: more scenarios)
-	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect mysql secure check agents wheel laws $(SPARKS) docs integration e2e scenarios
+	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect mysql check agents wheel laws $(SPARKS) docs integration e2e scenarios
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .
@@ -110,6 +110,10 @@ e2e: $(ARTIFACTS) | java ## The whole line, with faults
 
 scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
+
+.PHONY: test-secure
+test-secure: $(ARTIFACTS) | java ## The line with every connection secured, and what it refuses
+	@PYTHONPATH=. $(PY) -m tests.levels secure
 
 .PHONY: test-tidb
 # Not part of `make test`: nothing that the project installs brings a TiDB.
