@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.ddl.changes import DropTable, Irrelevant, RenameTable, TableName
@@ -18,9 +18,6 @@ from shardmerge.schemas.model.errors import UnparsableDDL
 from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 
-_FILE = "binlog.000001"
-_STRIDE = 100
-"""Distance of two statements in the binlog that is thought of; any would do."""
 _OF_ONE_TABLE = re.compile(r"\s*(?:ALTER|CREATE)\s", re.IGNORECASE)
 """A statement that surely gives one record, told without parsing it."""
 
@@ -38,15 +35,26 @@ class SourcePlace:
     position: SourcePosition
 
     @classmethod
+    def behind(cls, offset: int, last: SourcePosition) -> SourcePlace:
+        """The place of a source whose statements so far are known.
+
+        Args:
+            offset: Of its next record.
+            last: Position of its last statement. Positions of a plan are in a binlog file after it
+                that no server has: ``plan.000008:3`` is the third statement.
+        """
+        number = last.file.rpartition(".")[2]
+        following = int(number) + 1 if number.isdigit() else 1
+        return cls(offset, SourcePosition(last.epoch, f"plan.{following:06}", 0, 0))
+
+    @classmethod
     def beginning(cls, epoch: int) -> SourcePlace:
         """The place of a source that has written nothing."""
-        return cls(0, SourcePosition(epoch, _FILE, 0, 0))
+        return cls.behind(0, SourcePosition(epoch, "", 0, 0))
 
     def later(self, records: int) -> SourcePlace:
         """The place after one statement that gave so many records."""
-        at = self.position
-        pos = at.pos + _STRIDE
-        return SourcePlace(self.offset + records, SourcePosition(at.epoch, at.file, pos, 0))
+        return SourcePlace(self.offset + records, replace(self.position, pos=self.position.pos + 1))
 
 
 def described(shard: ShardId, sql: str, place: SourcePlace) -> SchemaChangeEvent:

@@ -1,0 +1,81 @@
+"""Where the present tables come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shardmerge.agents.preview.line import Line
+from shardmerge.agents.preview.rollout import RolloutStep
+from shardmerge.agents.replay.bundle import Bundle
+from shardmerge.cli.planning.inputs.present import from_bundle, from_tables, table_files
+from shardmerge.schemas.model.errors import ConfigError, ContractError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records import codec
+from tests.recorded import Recorded, altered
+from tests.unit.cli.planning.pipelines import pipeline
+
+
+def recorded() -> Recorded:
+    made = Recorded()
+    made.execute("s1", "CREATE TABLE tbl1 (id INT PRIMARY KEY)", snapshot=True)
+    made.execute("s2", "CREATE TABLE tbl2 (id INT PRIMARY KEY)", snapshot=True)
+    made.execute("s1", "ALTER TABLE tbl1 ADD a INT")
+    return made
+
+
+def test_a_statement_behind_a_bundle_is_decided_as_the_agents_decide_it(tmp_path: Path) -> None:
+    made = recorded()
+    with made.write(tmp_path / "p.zip").open("rb") as file:
+        before = from_bundle(made.pipeline, Bundle(file, "p.zip"))
+    line = Line(made.pipeline)
+    step = RolloutStep(ShardId("s2", "shop", "tbl2"), "ALTER TABLE tbl2 ADD a BIGINT")
+
+    _, [answer] = line.executed(before, step)
+    made.execute("s2", step.sql)
+    decided = codec.decode(made.topic("p.ddl")[-1].value or b"")
+
+    told = answer.decision
+    assert (told.version, told.outcome, told.statements) == (
+        decided.version, decided.outcome, decided.statements,
+    )  # type: ignore[union-attr]  # fmt: skip
+    assert told.id == decided.id  # type: ignore[union-attr]
+    assert told.position > made_position(made)
+
+
+def made_position(made: Recorded) -> object:
+    last = codec.decode(made.topic("p.ddl")[2].value or b"")
+    return last.position  # type: ignore[union-attr]
+
+
+def test_a_bundle_that_lacks_its_beginning_is_refused(tmp_path: Path) -> None:
+    path = recorded().write(tmp_path / "p.zip", begin=1)
+    with path.open("rb") as file, pytest.raises(ContractError, match="begins at offset 1"):
+        from_bundle(recorded().pipeline, Bundle(file, "p.zip"))
+    altered(path, lambda record: [record])
+
+
+def test_tables_that_cannot_be_joined_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_text("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    (tmp_path / "b.sql").write_text("CREATE TABLE t (id INT PRIMARY KEY, a DATE)")
+    told = [f"s1/app.t_1={tmp_path}/a.sql", f"s2/app.t_{{1,2}}={tmp_path}/b.sql"]
+    files = table_files(told, pipeline())
+    assert [str(each.shard) for each in files] == ["s1/app.t_1", "s2/app.t_1", "s2/app.t_2"]
+    with pytest.raises(ConfigError, match=r"s2/app\.t_1 would be held before the rollout"):
+        from_tables(Line(pipeline()), files)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ("s1=PATH", "write SOURCE/DATABASE=PATH"),
+        ("PATH", "no file SOURCE/DATABASE"),
+        ("PATH/none", "is no folder"),
+        ("s1/app.t_1=PATH/none.sql", "cannot be read"),
+        ("s9/app=PATH", "no source 's9'"),
+    ],
+)
+def test_a_place_without_tables_is_refused(told: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
+        table_files([told.replace("PATH", str(tmp_path))], pipeline())
