@@ -19,6 +19,7 @@ from shardmerge.agents.preview.rollout import RolloutStep, TableFile
 from shardmerge.agents.preview.safe_order import safe_order
 from shardmerge.agents.preview.upstream import SourcePlace, changes, described
 from shardmerge.agents.replay.log import Refold
+from shardmerge.cli.planning.inputs.present import line_state
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent, schema_change_event
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import ShardId
@@ -117,23 +118,21 @@ class Agents:
     """Both agents with stored rows, fed with the bytes that Debezium would write."""
 
     def __init__(self, of: Pipeline) -> None:
-        self._tracker, self._coordinator = (
-            Refold(TrackerHandler(of)),
-            Refold(CoordinatorHandler(of)),
-        )
+        self.tracker = Refold(TrackerHandler(of))
+        self.coordinator = Refold(CoordinatorHandler(of))
         self._log, self._ddl = topics.schema_log(of).name, topics.ddl(of).name
         self._offset = itertools.count()
 
     def decide(self, event: SchemaChangeEvent) -> list[bytes]:
         record = StoredRecord(event.source, 0, event.offset, b"{}", _debezium(event))
-        effects = self._tracker.effects(record)
-        self._tracker.rows.take(effects)
+        effects = self.tracker.effects(record)
+        self.tracker.rows.take(effects)
         found = [send.value for send in effects.sends if send.topic == self._ddl]
         for send in effects.sends:
             if send.topic == self._log:
                 logged = StoredRecord(self._log, 0, next(self._offset), send.key, send.value)
-                answer = self._coordinator.effects(logged)
-                self._coordinator.rows.take(answer)
+                answer = self.coordinator.effects(logged)
+                self.coordinator.rows.take(answer)
                 found += [s.value for s in answer.sends if s.topic == self._ddl]
         return found
 
@@ -152,17 +151,12 @@ def _debezium(event: SchemaChangeEvent) -> bytes:
     return data
 
 
-def decisions_of_agents(
-    of: Pipeline, described_as: list[TableFile], executed: list[RolloutStep]
+def fed(
+    agents: Agents, of: Pipeline, executed: list[RolloutStep], places: dict[str, SourcePlace]
 ) -> list[bytes]:
-    agents = Agents(of)
+    """The agents' decisions about statements; moves the sources' places."""
     contexts = {source.name: server_context(source) for source in of.sources}
-    places = {source.name: SourcePlace.beginning(source.epoch) for source in of.sources}
     found: list[bytes] = []
-    for table in described_as:
-        place = places[table.shard.source]
-        found += agents.decide(described(table.shard, table.sql, place))
-        places[table.shard.source] = replace(place, offset=place.offset + 1)
     for step in executed:
         place = places[step.shard.source]
         events = changes(step.shard, step.sql, place, contexts[step.shard.source])
@@ -171,6 +165,19 @@ def decisions_of_agents(
         if events:
             places[step.shard.source] = place.later(len(events))
     return found
+
+
+def fed_with_tables(
+    agents: Agents, of: Pipeline, described_as: list[TableFile]
+) -> tuple[list[bytes], dict[str, SourcePlace]]:
+    """The agents' decisions about described tables, and the sources' places after them."""
+    places = {source.name: SourcePlace.beginning(source.epoch) for source in of.sources}
+    found: list[bytes] = []
+    for table in described_as:
+        place = places[table.shard.source]
+        found += agents.decide(described(table.shard, table.sql, place))
+        places[table.shard.source] = replace(place, offset=place.offset + 1)
+    return found, places
 
 
 def begun(line: Line, described_as: list[TableFile]) -> tuple[LineState, list[bytes]]:
@@ -182,13 +189,8 @@ def begun(line: Line, described_as: list[TableFile]) -> tuple[LineState, list[by
     return state, found
 
 
-def decisions_of_plan(
-    of: Pipeline, described_as: list[TableFile], executed: list[RolloutStep]
-) -> list[bytes]:
-    line = Line(of)
-    state, found = begun(line, described_as)
-    plan = planned(line, state, numbered(executed))
-    return found + [codec.encode(a.decision) for step in plan.steps for a in step.answers]
+def decisions_of(plan: Plan) -> list[bytes]:
+    return [codec.encode(a.decision) for step in plan.steps for a in step.answers]
 
 
 @settings(max_examples=30, deadline=None)
@@ -200,10 +202,32 @@ def test_a_plan_has_the_decisions_of_the_agents_byte_for_byte(
     of = pipeline(document["mode"], document["renames"], more, kind)
     executed = odd_steps(Random(seed), document)
 
-    told = decisions_of_plan(of, tables(document), executed)
+    line, agents = Line(of), Agents(of)
+    state, told = begun(line, tables(document))
+    told += decisions_of(planned(line, state, numbered(executed)))
+    decided, places = fed_with_tables(agents, of, tables(document))
+    decided += fed(agents, of, executed, places)
 
-    assert told == decisions_of_agents(of, tables(document), executed)
+    assert told == decided
     assert len(told) > len(document["sources"])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**9), st.floats(0, 1))
+def test_so_has_a_plan_that_begins_where_the_agents_stand(seed: int, share: float) -> None:
+    document = rollout(seed)
+    of = pipeline(document["mode"], document["renames"])
+    executed = odd_steps(Random(seed), document)
+    begin = int(share * len(executed))
+    agents = Agents(of)
+    _, places = fed_with_tables(agents, of, tables(document))
+    fed(agents, of, executed[:begin], places)
+
+    ends = {topics.schema_changes(of, name).name: place.offset for name, place in places.items()}
+    present = line_state(of, agents.tracker, agents.coordinator, ends)
+    told = decisions_of(planned(Line(of), present, numbered(executed[begin:])))
+
+    assert told == fed(agents, of, executed[begin:], dict(present.places))
 
 
 _WAYS = (

@@ -80,7 +80,7 @@ def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
             ends[part.topic] = part.end
         for record in in_time(bundle.records(part) for part in parts):
             fold.rows.take(fold.effects(record))
-    return _line_state(pipeline, tracker, coordinator, ends)
+    return line_state(pipeline, tracker, coordinator, ends)
 
 
 def from_tables(line: Line, tables: Iterable[TableFile]) -> LineState:
@@ -164,9 +164,17 @@ def _of_folder(path: Path, pipeline: Pipeline, where: str) -> list[TableFile]:
     return found
 
 
-def _line_state(
+def line_state(
     pipeline: Pipeline, tracker: Refold, coordinator: Refold, ends: Mapping[str, int]
 ) -> LineState:
+    """What two folds know.
+
+    Args:
+        pipeline: Whose sources count.
+        tracker: Folded to its end.
+        coordinator: Likewise.
+        ends: Topic of a source's schema changes → offset of its next record.
+    """
     known = TrackedTables().over(tracker.rows)
     last = {s.name: last_statement(tracker.rows, s.name) for s in pipeline.sources}
     places = {}
