@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,8 @@ def steps_of(
     found: list[RolloutStep] = []
     for entry in entries:
         shards = named_shards(entry.shards, live, pipeline, entry.where)
-        of_shard = [_of_shard(entry, shard, pipeline) for shard in shards]
+        written = _written(entry, {shard.source for shard in shards}, pipeline)
+        of_shard = [_of_shard(entry, shard, written[shard.source]) for shard in shards]
         if entry.order == ORDERS[0]:
             found += [step for steps in of_shard for step in steps]
         else:
@@ -123,24 +124,36 @@ def steps_of(
     return found
 
 
-def _of_shard(entry: StepEntry, shard: ShardId, pipeline: Pipeline) -> list[RolloutStep]:
-    context = server_context(pipeline.source(shard.source))
+def _written(
+    entry: StepEntry, sources: Collection[str], pipeline: Pipeline
+) -> dict[str, list[tuple[str, str]]]:
+    """Source → the entry's statements as that source's server reads them, each with its place."""
     if entry.path is None:
-        return [RolloutStep(shard, _for_table(entry.sql, shard))]
+        return dict.fromkeys(sources, [(entry.sql, "")])
     files = sql_files(entry.path)
-    found = []
-    for each in migrations(files, context, str(entry.path), entry.after):
-        for piece in each.pieces:
-            origin = f"{each.file}:{piece.line}"
-            used = _USE.fullmatch(piece.sql)
-            if used is not None and used[1] != shard.database:
-                raise ConfigError(
-                    f"{origin}: USE {used[1]}, and {shard} is in {shard.database}",
-                    hint="write the database before the tables' names",
-                    code="SM-5604",
-                )
-            found.append(RolloutStep(shard, _for_table(piece.sql, shard), origin))
-    return found
+    contexts = {name: server_context(pipeline.source(name)) for name in sources}
+    return {
+        name: [
+            (piece.sql, f"{each.file}:{piece.line}")
+            for each in migrations(files, context, str(entry.path), entry.after)
+            for piece in each.pieces
+        ]
+        for name, context in contexts.items()
+    }
+
+
+def _of_shard(
+    entry: StepEntry, shard: ShardId, written: Sequence[tuple[str, str]]
+) -> list[RolloutStep]:
+    for sql, place in written:
+        used = _USE.fullmatch(sql)
+        if used is not None and used[1] != shard.database:
+            raise ConfigError(
+                f"{place or entry.where}: USE {used[1]}, and {shard} is in {shard.database}",
+                hint="write the database before the tables' names",
+                code="SM-5604",
+            )
+    return [RolloutStep(shard, _for_table(sql, shard), place) for sql, place in written]
 
 
 def _for_table(sql: str, shard: ShardId) -> str:
