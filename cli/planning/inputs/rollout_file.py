@@ -129,7 +129,7 @@ def _written(
 ) -> dict[str, list[tuple[str, str]]]:
     """Source → the entry's statements as that source's server reads them, each with its place."""
     if entry.path is None:
-        return dict.fromkeys(sources, [(entry.sql, "")])
+        return {name: [(entry.sql, "")] for name in sources}
     files = sql_files(entry.path)
     contexts = {name: server_context(pipeline.source(name)) for name in sources}
     return {
