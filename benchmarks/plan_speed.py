@@ -4,8 +4,9 @@ Usage: ``PYTHONPATH=. python benchmarks/plan_speed.py [--shards 1000] [--steps 2
 [--orders by-statement,by-shard]``
 
 Shards of one table on four sources; each executes the same ``--steps`` statements: columns come,
-are everywhere, change their type, and go. ``by-statement``: every shard executes a statement before the
-next one comes; ``by-shard``: every shard executes all statements before the next shard begins.
+are everywhere, change their type, and go. ``by-statement``: every shard executes a statement
+before the next one comes; ``by-shard``: every shard executes all statements before the next shard
+begins.
 
 Given are the seconds of processor time and of wall time of the whole command, from the rollout file
 to the text, in a process of its own.
