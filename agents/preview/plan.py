@@ -67,7 +67,7 @@ def is_hold(answer: Answer) -> bool:
 
 def left_held(before: LineState, after: LineState) -> tuple[ShardId, ...]:
     """The shards that are held in one state and not in an earlier one, sorted."""
-    return tuple(sorted(_held(after) - _held(before)))
+    return tuple(sorted(held(after) - held(before)))
 
 
 def planned(line: Line, before: LineState, steps: Iterable[tuple[int, RolloutStep]]) -> Plan:
@@ -91,5 +91,6 @@ def numbered(steps: Sequence[RolloutStep]) -> list[tuple[int, RolloutStep]]:
     return list(enumerate(steps, 1))
 
 
-def _held(state: LineState) -> set[ShardId]:
+def held(state: LineState) -> set[ShardId]:
+    """The shards that are held."""
     return {shard for target in state.targets.values() for shard in target.held}

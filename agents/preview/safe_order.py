@@ -1,9 +1,9 @@
 """The order of a rollout's steps that leads to no hold, with the fewest steps moved. Pure.
 
 Every shard's own steps keep their order, and the shards' tables are in the end those to which the
-given order leads. A step is moved when it is not executed in its turn: the
-steps that are not moved come in the order that was given. So the number of moved steps is the
-length of the rollout without the longest part that keeps its order.
+given order leads. A step is moved when it is not executed in its turn: the steps that are not moved
+come in the order that was given. So the number of moved steps is the length of the rollout without
+the longest part that keeps its order.
 
 Theory of operation:
 
@@ -14,9 +14,10 @@ Theory of operation:
 2. States are looked at in the order of their cost, so the first that has done every step moved the
    fewest. Two states in which the same steps are done and put off count as one: what the agents
    know differs at most in how identities are numbered.
-3. The search folds at most ``bound`` statements. When that is not enough, steps that lead to a hold
-   are put off until others are done, as long as that brings the rollout forward. The order found so
-   leads to no hold, but one with fewer moves may exist.
+3. The search folds at most ``bound`` statements, and does not begin when that is less than ten
+   times the number of steps. When the bound is not enough, steps that lead to a hold are put off
+   until others are done, as long as that brings the rollout forward. The order found so leads to no
+   hold, but one with fewer moves may exist.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ DEFAULT_BOUND = 2_000
 _FEW = 8
 """With at most so many shards, every step is tried ahead of its turn; with more, one of those that
 do the same to shards that have the same table."""
+_FEWEST_ORDERS = 10
+"""Where the bound is too small for so many whole orders, the search does not begin."""
 _MOST_FOLDS = 10
 """Putting off folds at most so many times the number of steps."""
 
@@ -54,7 +57,7 @@ class SafeOrder:
         shortest: Whether no order without a hold moves fewer.
         exhausted: Whether every order was looked at, or can be ruled out. With no ``numbers``:
             there is none.
-        folded: How many statements were folded.
+        folded: How many statements the search folded, without putting off.
     """
 
     numbers: tuple[int, ...]
@@ -224,7 +227,11 @@ def safe_order(line: Line, given: Plan, bound: int = DEFAULT_BOUND) -> SafeOrder
             two or three times the number of steps.
     """
     search = _Search(line, given.before, [s.step for s in given.steps], given.after.tables, bound)
-    found = search.find()
+    found = None
+    if _FEWEST_ORDERS * len(given.steps) <= bound:
+        found = search.find()
+    else:
+        search.cut = True
     folded = bound - search.left
     if found is not None:
         moved, places = found

@@ -23,6 +23,11 @@ def plan_markdown(plan: ShownPlan) -> str:
         f"### {sign} shardmerge plan: {plan.pipeline}",
         f"**{_text(verdict(plan))}.** Steps: {len(plan.steps):,}; live shards: {plan.shards:,} "
         f"(present: {plan.present}).",
+        *(
+            [f"Held already before: {_text(several(plan.held_before))}."]
+            if plan.held_before
+            else ()
+        ),
         _steps(list(runs(plan.steps))),
         *_holds(plan),
     ]

@@ -11,7 +11,7 @@ from immutables import Map
 
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.preview.line import Answer, Line, LineState
-from shardmerge.agents.preview.plan import LOCK, Plan, PlannedStep
+from shardmerge.agents.preview.plan import LOCK, Plan, PlannedStep, held
 from shardmerge.agents.preview.safe_order import SafeOrder
 from shardmerge.cli.views.contradictions import conflict_of, conflict_path, sides_of
 from shardmerge.cli.views.shapes import Side, WayOut
@@ -94,6 +94,7 @@ def shown_plan(
         clean=is_clean(plan),
         holds=sums.holds,
         conflicts=sums.conflicts,
+        held_before=tuple(map(str, sorted(held(plan.before)))),
         left_held=sums.left_held,
         lossy=sums.lossy,
         read_again=sums.read_again,
@@ -235,7 +236,7 @@ def _order(order: SafeOrder) -> ShownOrder:
         note = "no order of these steps that keeps each shard's own leads to no hold"
     else:
         note = (
-            f"no order without a hold was found: {order.folded} statements were tried, and then "
-            "putting off what holds"
+            "no order without a hold was found, neither by trying statements (so far "
+            f"{order.folded}, see --bound) nor by putting off what holds; there may be one"
         )
     return ShownOrder(order.numbers, order.moved, order.shortest, note)

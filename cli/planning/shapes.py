@@ -158,6 +158,7 @@ class ShownPlan:
         clean: Whether there is no hold and nobody is left held: the exit code is 0.
         holds: How many decisions hold their shard, without waits for the DDL lock.
         conflicts: How many of them because the schemas have no join.
+        held_before: Shards that are held already before the rollout.
         left_held: Shards that are held at the end and were not before.
         lossy: How many statements of targets lose values.
         read_again: Shards whose tables are read again, each once.
@@ -172,6 +173,7 @@ class ShownPlan:
     clean: bool
     holds: int
     conflicts: int
+    held_before: tuple[str, ...]
     left_held: tuple[str, ...]
     lossy: int
     read_again: tuple[str, ...]

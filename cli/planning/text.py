@@ -24,6 +24,8 @@ def plan_lines(plan: ShownPlan) -> Iterator[str]:
         if run.more:
             yield f"    and {_count(run.more, 'step')} more like it"
     yield ""
+    if plan.held_before:
+        yield f"held already before the rollout: {several(plan.held_before)}"
     yield verdict(plan)
     if plan.read_again:
         yield f"tables read again: {several(plan.read_again)}"

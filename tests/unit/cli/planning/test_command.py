@@ -103,6 +103,7 @@ def test_json_has_the_documented_shape(pipeline: Path) -> None:
         "clean": False,
         "holds": 1,
         "conflicts": 1,
+        "held_before": [],
         "left_held": [],
         "lossy": 1,
         "read_again": [],
@@ -224,6 +225,9 @@ def test_a_bundle_gives_the_present_with_its_holds(tmp_path: Path) -> None:
     assert (found["present"], found["shards"], found["clean"]) == ("bundle", 2, True)
     assert decision["released"] == ["s1/shop.tbl1"]
     assert decision["version"] == 4
+    assert found["held_before"] == ["s1/shop.tbl1"]
+    text = rollout(pipeline, steps, "--file", bundle).stdout
+    assert "\nheld already before the rollout: s1/shop.tbl1\nclean: 0 holds" in text
     assert found["alternatives"][0]["setting"] == "renames=hold"
 
 

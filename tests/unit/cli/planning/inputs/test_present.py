@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from shardmerge.agents.preview.line import Line
 from shardmerge.agents.preview.rollout import RolloutStep
 from shardmerge.agents.replay.bundle import Bundle
-from shardmerge.cli.planning.inputs.present import from_bundle, from_tables, table_files
+from shardmerge.cli.planning.inputs import present
+from shardmerge.cli.planning.inputs.present import (
+    from_bundle,
+    from_tables,
+    from_topics,
+    table_files,
+)
 from shardmerge.schemas.model.errors import ConfigError, ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records import codec
@@ -46,6 +54,24 @@ def test_a_statement_behind_a_bundle_is_decided_as_the_agents_decide_it(tmp_path
     told = replace(answer.decision, position=decided.position, ts_ms=decided.ts_ms)
     assert told == decided
     assert answer.decision.position > earlier.position
+
+
+def test_the_topics_give_the_same_present_as_a_bundle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = recorded()
+    asked: list[Sequence[str]] = []
+
+    def write(_: object, names: Sequence[str], file: IO[bytes], *, required: object) -> None:
+        asked.append(names)
+        file.write(made.bundle_bytes())
+
+    monkeypatch.setattr(present, "write_from_kafka", write)
+    found = from_topics(made.pipeline)
+    with made.write(tmp_path / "p.zip").open("rb") as file:
+        assert found == from_bundle(made.pipeline, Bundle(file, "p.zip"))
+    assert list(found.shards) == [ShardId("s1", "shop", "tbl1"), ShardId("s2", "shop", "tbl2")]
+    assert asked == [("p.schema-log", "p.commands", "s1", "s2")]
 
 
 def test_a_bundle_that_lacks_its_beginning_is_refused(tmp_path: Path) -> None:
