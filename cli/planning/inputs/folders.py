@@ -12,9 +12,17 @@ def sql_files(path: Path) -> dict[str, str]:
     """The texts of a file, or of a folder's files whose names end with ``.sql``, by name.
 
     Raises:
-        ConfigError: There is no such file or folder, or a file is not UTF-8.
+        ConfigError: There is no such file or folder, a file is not UTF-8, or a folder in the folder
+            has such files, too: they would be passed over.
     """
     if path.is_dir():
+        below = next((each for each in sorted(path.rglob("*.sql")) if each.parent != path), None)
+        if below is not None:
+            raise ConfigError(
+                f"{path} has SQL files in folders of its own, such as {below}",
+                hint="name a folder whose files are all that is meant",
+                code="SM-5604",
+            )
         return {each.name: text_of(each) for each in sorted(path.glob("*.sql")) if each.is_file()}
     return {path.name: text_of(path)}
 

@@ -24,6 +24,8 @@ _FLYWAY = re.compile(r"([VRUB])([\d._]*)__(.+)\.sql", re.IGNORECASE)
 _UP = re.compile(r"(\d+)_.*\.up\.sql")
 _DOWN = re.compile(r"(\d+)_.*\.down\.sql")
 _NUMBERED = re.compile(r"(\d+)")
+_PLACEHOLDER = re.compile(r"\$\{[\w.:-]+\}")
+"""Of Flyway, Liquibase and goose."""
 _WAY = re.compile(r"\s*--\s*(?:migrate:|\+goose\s+)(up|down)\b", re.IGNORECASE)
 _WHOLE = "$goose$"
 """Delimiter of what goose executes as one statement."""
@@ -60,6 +62,8 @@ def migrations(
         ConfigError: The folder has no migration, is of several kinds, or has no such version.
     """
     found = list(_found(files, context, where))
+    for each in found:
+        _check_whole(each)
     if not found:
         raise ConfigError(f"{where} has no migration (*.sql)", code="SM-5604")
     if not after:
@@ -72,6 +76,17 @@ def migrations(
             code="SM-5604",
         )
     return found[known[-1] :]
+
+
+def _check_whole(migration: Migration) -> None:
+    """Raise when a statement has a placeholder: only the tool knows its value."""
+    for piece in migration.pieces:
+        if (found := _PLACEHOLDER.search(piece.sql)) is not None:
+            raise ConfigError(
+                f"{migration.file}:{piece.line}: the statement has the placeholder {found[0]}",
+                hint="put its value there, for example with envsubst, before you plan",
+                code="SM-5604",
+            )
 
 
 def _found(files: Mapping[str, str], context: ServerContext, where: str) -> Iterator[Migration]:

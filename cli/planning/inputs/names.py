@@ -12,7 +12,6 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
-_MOST = 100_000
 
 
 def shard_of(text: str, where: str) -> ShardId:
@@ -41,7 +40,7 @@ def expanded(text: str) -> Iterator[str]:
     if told is not None:
         first, last, width = int(told[1]), int(told[2]), len(told[1])
         pad = width if told[1].startswith("0") else 0
-        words = [str(number).zfill(pad) for number in range(first, min(last, first + _MOST) + 1)]
+        words = [str(number).zfill(pad) for number in range(first, last + 1)]
     for word in words:
         yield from expanded(text[: found.start()] + word + text[found.end() :])
 

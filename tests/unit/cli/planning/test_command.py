@@ -146,6 +146,8 @@ def test_policies_are_shown_side_by_side(pipeline: Path) -> None:
     told = {each["setting"]: (each["holds"], each["lossy"]) for each in found["alternatives"]}
     assert told == {"renames=map": (0, 0), "renames=hold": (3, 0), "renames=copy": (0, 1)}
     assert found["alternatives"][1]["steps"][0] == "hold SM-1208"
+    modes = shown(pipeline, text, "--compare", "mode=optimistic,pessimistic")["alternatives"]
+    assert [each["steps"][0] for each in modes] == ["emit (1 expanding)", "waits for the lock"]
     lines = rollout(pipeline, text, "--compare", "renames=map,hold").stdout.splitlines()
     assert lines[-2].startswith("  renames=map: 0 holds, 0 conflicts, 1 statement, ")
 
@@ -229,6 +231,8 @@ def test_a_bundle_gives_the_present_with_its_holds(tmp_path: Path) -> None:
     text = rollout(pipeline, steps, "--file", bundle).stdout
     assert "\nheld already before the rollout: s1/shop.tbl1\nclean: 0 holds" in text
     assert found["alternatives"][0]["setting"] == "renames=hold"
+    modes = shown(pipeline, steps, "--file", bundle, "--compare", "mode=optimistic,pessimistic")
+    assert [each["left_held"] for each in modes["alternatives"]] == [[], []]
 
 
 @pytest.mark.parametrize(

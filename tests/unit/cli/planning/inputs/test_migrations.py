@@ -76,6 +76,7 @@ def test_liquibase_files_go_by_name_and_changeset() -> None:
         ({"V1__a.sql": "a", "1_b.up.sql": "b"}, "", "of Flyway and of golang-migrate"),
         ({"V1__a.sql": "a", "other.sql": "b"}, "", "and other.sql is none"),
         ({"V1__a.sql": "a"}, "3", "has no migration '3'"),
+        ({"V1__a.sql": "a;\nb ${table};"}, "", r"V1__a\.sql:2: .* placeholder \$\{table\}"),
     ],
 )
 def test_a_folder_that_is_not_clear_is_refused(
