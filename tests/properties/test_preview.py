@@ -58,7 +58,11 @@ port = 1
 user = "u"
 password = ""
 server_id = {number}
+version = "{version}"
+charset = "utf8mb4"
 """
+_VERSIONS = (("8.0.36", "8.0.36"), ("5.7.44", "8.0.36"))
+"""Of the sources: utf8mb4 has another default collation in 5.7."""
 _MORE = (
     "",
     'origin = { shard = "_shard" }\non_drop = "delete"',
@@ -68,9 +72,16 @@ _MORE = (
 )
 
 
-def pipeline(mode: str, renames: str, more: str = "", kind: str = "mysql") -> Pipeline:
+def pipeline(
+    mode: str,
+    renames: str,
+    more: str = "",
+    kind: str = "mysql",
+    versions: tuple[str, str] = _VERSIONS[0],
+) -> Pipeline:
     text = _PIPELINE.format(mode=mode, renames=renames, more=more)
-    text += "".join(_SOURCE.format(number=number) for number in (1, 2))
+    for number, version in enumerate(versions, 1):
+        text += _SOURCE.format(number=number, version=version)
     read = parse_pipeline(text, {})
     return replace(read, target=replace(read.target, kind=kind))
 
@@ -194,12 +205,17 @@ def decisions_of(plan: Plan) -> list[bytes]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**9), st.sampled_from(_MORE), st.sampled_from(("mysql", "mariadb")))
+@given(
+    st.integers(0, 10**9),
+    st.sampled_from(_MORE),
+    st.sampled_from(("mysql", "mariadb")),
+    st.sampled_from(_VERSIONS),
+)
 def test_a_plan_has_the_decisions_of_the_agents_byte_for_byte(
-    seed: int, more: str, kind: str
+    seed: int, more: str, kind: str, versions: tuple[str, str]
 ) -> None:
     document = rollout(seed)
-    of = pipeline(document["mode"], document["renames"], more, kind)
+    of = pipeline(document["mode"], document["renames"], more, kind, versions)
     executed = odd_steps(Random(seed), document)
 
     line, agents = Line(of), Agents(of)

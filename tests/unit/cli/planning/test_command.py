@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
+from shardmerge.cli.planning import command as module
+from shardmerge.schemas.model.errors import StackError
 from tests.recorded import Recorded
 from tests.unit.cli.planning.pipelines import PIPELINE
 
@@ -269,3 +271,21 @@ def test_sql_without_a_shard_is_refused(pipeline: Path, tmp_path: Path) -> None:
     found = plan(pipeline, tmp_path / "m.sql")
     assert found.exit_code == 2
     assert "say which shards execute them: --shard" in found.stderr
+
+
+def test_topics_are_read_with_the_files_passwords(pipeline: Path) -> None:
+    steps = "steps:\n  - {shard: s1/app.t_1, sql: ALTER TABLE t_1 ADD n INT}\n"
+    found = rollout(pipeline, steps)
+    assert found.exit_code == 2
+    assert "environment variable NOT_SET_ANYWHERE is not set" in found.stderr
+
+
+def test_without_kafka_it_ends_with_3(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def from_topics(_: object) -> None:
+        raise StackError("Kafka at kafka:9092 does not answer", code="SM-4101")
+
+    monkeypatch.setattr(module, "from_topics", from_topics)
+    monkeypatch.setenv("NOT_SET_ANYWHERE", "x")
+    found = rollout(pipeline, "steps:\n  - {shard: s1/app.t_1, sql: ALTER TABLE t_1 ADD n INT}\n")
+    assert (found.exit_code, found.stdout) == (3, "")
+    assert found.stderr == "error: SM-4101: Kafka at kafka:9092 does not answer\n"
