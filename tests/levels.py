@@ -6,9 +6,13 @@ Theory of operation:
 
 1. The levels of ``BESIDE`` wait in one queue, of which two run at a time in the order given, beside
    the others, which run one after the other: three at a time, never more. Those of ``ALONE`` wait
-   until the queue is empty. What a level of the queue prints is printed whole when it ends.
-2. A level that fails does not stop the next ones: one run tells everything. Each has a bound.
-3. Nothing that a level started is left when it ends (``level_processes``), and nothing of any level
+   until the queue is empty.
+2. The levels of ``GENTLE`` need processors and nothing else. They run one after the other from the
+   start to the end, beside all others, and take what these leave of the processors: a line that is
+   played alone waits much, and leaves a third of them.
+3. What a level of the queue or a gentle one prints is printed whole when it ends.
+4. A level that fails does not stop the next ones: one run tells everything. Each has a bound.
+5. Nothing that a level started is left when it ends (``level_processes``), and nothing of any level
    when the run is interrupted: first SIGINT, so that tests clean up, then KILL.
 
 Standard library only.
@@ -29,7 +33,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tests.level_processes import ROOT, counting, in_one_piece, interrupt, run, say
+from tests.level_processes import ROOT, counting, gently, in_one_piece, interrupt, run, say
 
 REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
@@ -55,13 +59,13 @@ class Result:
 
 def check() -> Result:
     """Lint, types, import direction: one check, passed or failed."""
-    code = run(["make", "--no-print-directory", "check"], minutes=10, quiet=True)
+    code = run(["make", "--no-print-directory", "check"], minutes=30, quiet=True)
     return Result(passed=1) if code == 0 else Result(failed=1, broken=f"make check: exit {code}")
 
 
 def docs() -> Result:
     """The documents as a site, without a warning: one check, passed or failed."""
-    code = run(["make", "--no-print-directory", "docs"], minutes=10, quiet=True)
+    code = run(["make", "--no-print-directory", "docs"], minutes=30, quiet=True)
     return Result(passed=1) if code == 0 else Result(failed=1, broken=f"make docs: exit {code}")
 
 
@@ -76,7 +80,7 @@ def wheel() -> Result:
         [str(PYTHON), "-m", "venv", "--without-pip", str(place / "venv")],
     )
     for step in steps:
-        if code := run(step, minutes=10, quiet=True):
+        if code := run(step, minutes=20, quiet=True):
             return Result(broken=f"{' '.join(step[1:4])}: exit {code}")
     link_packages(place / "venv")
     wheels = sorted(place.glob("*.whl"))
@@ -87,7 +91,7 @@ def wheel() -> Result:
         if code := run(step, minutes=5):
             return Result(broken=f"{' '.join(step[1:])}: exit {code}")
     places = ["tests/unit", "tests/golden"]
-    found = pytest("wheel", places, minutes=10, python=python, measured=True)
+    found = pytest("wheel", places, minutes=40, python=python, measured=True)
     floor = [str(python), "-m", "coverage", "report", "--skip-covered"]
     if found.failed == 0 and run(floor, minutes=2, log=REPORTS / "coverage.txt", more=MEASURED):
         broken = f"coverage is below the floor of pyproject.toml: {REPORTS / 'coverage.txt'}"
@@ -115,7 +119,7 @@ def _linked(source: str, to: str) -> None:
 
 def laws() -> Result:
     """The laws and the state machines: long histories, of which each takes one processor."""
-    return pytest("laws", ["tests/properties"], minutes=20)
+    return pytest("laws", ["tests/properties"], minutes=40)
 
 
 def agents() -> Result:
@@ -200,10 +204,6 @@ LEVELS: dict[str, Callable[[], Result]] = {
 }  # fmt: skip
 
 BESIDE = (
-    "check",
-    "docs",
-    "laws",
-    "wheel",
     "agents",
     "connect",
     "mysql",
@@ -211,8 +211,10 @@ BESIDE = (
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others; they start nothing that others use."""
+GENTLE = ("check", "docs", "laws", "wheel")
+"""Levels that start no server and wait for nothing; their bounds reckon with taken processors."""
 ALONE = ("e2e", "scenarios")
-"""Levels that need both processors, or are played against the clock of a whole line."""
+"""Levels that are played against the clock of a whole line."""
 
 
 def pytest(
@@ -262,19 +264,24 @@ def main(names: list[str]) -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     results = dict.fromkeys(names, Result())
-    here = [name for name in names if name not in BESIDE] or names[-1:]
-    with ThreadPoolExecutor(max_workers=2) as queue:
+    here = [name for name in names if name not in (*BESIDE, *GENTLE)] or names[-1:]
+    with ThreadPoolExecutor(max_workers=2) as queue, ThreadPoolExecutor(max_workers=1) as rest:
         try:
+            gentle = {
+                name: rest.submit(in_one_piece, partial(gently, partial(played, name)))
+                for name in names
+                if name in GENTLE and name not in here
+            }
             beside = {
                 name: queue.submit(in_one_piece, partial(played, name))
                 for name in names
-                if name not in here
+                if name in BESIDE and name not in here
             }
             for name in here:
                 if name in ALONE:
                     results.update({other: level.result() for other, level in beside.items()})
                 results[name] = played(name)
-            results.update({other: level.result() for other, level in beside.items()})
+            results.update({name: level.result() for name, level in (beside | gentle).items()})
         except BaseException as error:
             # What waits in the queue begins no more: ``run`` returns at once.
             interrupt()

@@ -26,6 +26,26 @@ def level(name):
 levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
 sys.exit(levels.main(["check", "agents", "integration", "e2e"]))
 """
+_GENTLE = """
+import os, pathlib, sys, time
+from tests import levels
+from tests.level_processes import run
+
+place = pathlib.Path(sys.argv[1])
+nice = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(str(os.nice(0)))"
+
+def level(name):
+    def played():
+        run([sys.executable, "-c", nice, str(place / name)], 1)
+        deadline = time.monotonic() + 30
+        while name == "check" and not (place / "e2e").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return levels.Result(passed=1, failed=name == "check" and not (place / "e2e").exists())
+    return played
+
+levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
+sys.exit(levels.main(["check", "agents", "e2e"]))
+"""
 _WAITING = """
 import sys
 from tests import levels
@@ -79,10 +99,20 @@ def test_what_runs_beside_is_printed_in_one_piece_and_counts() -> None:
     for name in ("check", "agents"):
         begin = lines.index(f"=== {name}")
         assert lines[begin + 1 : begin + 4] == [f"{name} {n}" for n in range(3)]
-    # Alone: after all that runs beside.
-    assert max(lines.index("=== check"), lines.index("=== agents")) < lines.index("=== e2e")
+    # Alone: after all that waits in the queue.
+    assert lines.index("=== agents") < lines.index("=== e2e")
     assert lines[-1] == "8 passed, 1 failed"
     assert process.returncode == 1
+
+
+def test_a_gentle_level_takes_what_others_leave_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    process = _start(_GENTLE, str(tmp_path))
+    output = process.communicate(timeout=60)[0]
+
+    assert output.splitlines()[-1] == "3 passed, 0 failed"  # e2e played while `check` ran
+    niceness = {name: int((tmp_path / name).read_text()) for name in ("check", "agents", "e2e")}
+    assert niceness["agents"] == niceness["e2e"] == os.nice(0)
+    assert niceness["check"] == min(os.nice(0) + 10, 19)
 
 
 def test_the_processors_that_a_server_took_count_for_its_level(tmp_path: Path) -> None:
