@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -19,42 +20,57 @@ REASONS = {"Refusal": 2, "Conflict": 5, "CannotRender": 2, "Finding": 3}
 """Classes of reasons → the index of their code among the arguments."""
 
 
+@dataclass(slots=True)
+class Sources:
+    """What the modules of all packages say of errors and codes: they are read once for all tests.
+
+    Attributes:
+        bases: Class → the names of its bases.
+        calls: Name of what is called → the calls; of names of classes, which begin with a capital.
+        raised: Module and line of each ``raise NAME`` → the name.
+        codes: Every text that has the form of a code.
+    """
+
+    bases: dict[str, set[str]] = field(default_factory=dict)
+    calls: dict[str, list[tuple[Path, ast.Call]]] = field(default_factory=dict)
+    raised: dict[str, str] = field(default_factory=dict)
+    codes: set[str] = field(default_factory=set)
+
+    def add(self, path: Path, node: ast.AST) -> None:
+        match node:
+            case ast.ClassDef(name=name, bases=bases):
+                self.bases[name] = {base.id for base in bases if isinstance(base, ast.Name)}
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                if name.lstrip("_")[:1].isupper():
+                    self.calls.setdefault(name, []).append((path, node))
+            case ast.Raise(exc=ast.Name(id=name)):
+                self.raised[f"{path}:{node.lineno}"] = name
+            case ast.Constant(value=str() as text) if CODE.fullmatch(text):
+                self.codes.add(text)
+
+
 @cache
-def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse((ROOT / path).read_text(encoding="utf-8")) for path in modules()}
+def sources() -> Sources:
+    found = Sources()
+    for path in modules():
+        for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+            found.add(path, node)
+    return found
 
 
 @cache
 def error_classes() -> frozenset[str]:
     """The classes of ShardMergeError in all packages, by the names of their bases."""
-    bases = {
-        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
-        for tree in trees().values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef)
-    }
     found = set(ROOTS)
-    while more := {name for name, of in bases.items() if of & found} - found:
+    while more := {name for name, of in sources().bases.items() if of & found} - found:
         found |= more
+    assert all(name.lstrip("_")[:1].isupper() for name in found)
     return frozenset(found)
-
-
-@cache
-def all_calls() -> dict[str, list[tuple[Path, ast.Call]]]:
-    """Name of what is called → the calls, in all packages."""
-    found: dict[str, list[tuple[Path, ast.Call]]] = {}
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                function = node.func
-                name = getattr(function, "id", "") or getattr(function, "attr", "")
-                found.setdefault(name, []).append((path, node))
-    return found
 
 
 def calls(names: frozenset[str]) -> Iterator[tuple[Path, ast.Call, str]]:
     for name in sorted(names):
-        yield from ((path, call, name) for path, call in all_calls().get(name, ()))
+        yield from ((path, call, name) for path, call in sources().calls.get(name, ()))
 
 
 def code_of(call: ast.Call, index: int | None) -> ast.expr | None:
@@ -120,24 +136,12 @@ def test_what_waits_has_a_code_where_it_has_a_reason(name: str, reason: int, cod
 
 
 def test_no_error_is_raised_as_a_bare_class() -> None:
-    bare = [
-        f"{path}:{node.lineno}"
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Raise)
-        if isinstance(node.exc, ast.Name) and node.exc.id in error_classes()
-    ]
-    assert bare == []
+    raised = sources().raised.items()
+    assert [place for place, name in raised if name in error_classes()] == []
 
 
 def test_every_code_in_the_sources_is_registered_and_every_registered_one_is_used() -> None:
-    used = {
-        code
-        for tree in trees().values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if CODE.fullmatch(code := node.value)
-    }
+    used = sources().codes
     assert used - codes().keys() == set()
     assert codes().keys() - used == set()
 

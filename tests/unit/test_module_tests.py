@@ -15,12 +15,14 @@ UNIT = ROOT / "tests" / "unit"
 PACKAGES = ("agents", "schemas", "connectors", "spark_sink", "local", "cli")
 
 
-def modules() -> list[Path]:
+@cache
+def modules() -> tuple[Path, ...]:
     """Every module of the packages, relative to the root."""
     found = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-    return sorted(path.relative_to(ROOT) for path in found if path.name != "__init__.py")
+    return tuple(sorted(path.relative_to(ROOT) for path in found if path.name != "__init__.py"))
 
 
+@cache
 def without_namesake() -> dict[str, list[Path]]:
     """Room → its modules without a unit test of their name."""
     rooms: dict[str, list[Path]] = {}
@@ -30,6 +32,7 @@ def without_namesake() -> dict[str, list[Path]]:
     return rooms
 
 
+@cache
 def told() -> dict[str, list[Path]]:
     """Room → tests, as tests/README.md says."""
     text = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")

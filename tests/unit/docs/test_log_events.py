@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
-from docs.log_events import (
-    NAME,
-    PACKAGES,
-    ROOT,
-    Event,
-    UnclearCall,
-    events_in,
-    logged_events,
-    meanings,
-)
+from docs import log_events
+from docs.log_events import NAME, PACKAGES, ROOT, Event, UnclearCall, events_in, meanings
 from shardmerge.connectors.event_log import STANDARD
 
+logged_events = cache(log_events.logged_events)
+"""The whole tree is read once for all tests."""
 _ADDED = {"error_type", "exception", "message"}
 """Fields that no call names: the formatter adds them."""
 

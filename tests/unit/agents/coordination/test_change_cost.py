@@ -1,6 +1,8 @@
 """What a change costs does not grow with the number of shards."""
 
+import copy
 import sys
+from functools import cache
 
 import pytest
 
@@ -9,12 +11,19 @@ from tests.recorded import Recorded
 FEW, MANY = 40, 400
 
 
-def calls_of_a_change(mode: str, shards: int, ddl: str) -> int:
-    """Calls, of Python and of C, that the folds make for a change of one shard among many."""
+@cache
+def recorded(mode: str, shards: int) -> Recorded:
+    """So many shards, in the first snapshots."""
     made = Recorded(mode=mode)
     for number in range(shards):
         create = f"CREATE TABLE tbl{number} (id bigint PRIMARY KEY, c int)"
         made.execute(f"s{1 + number % 2}", create, snapshot=True)
+    return made
+
+
+def calls_of_a_change(mode: str, shards: int, ddl: str) -> int:
+    """Calls, of Python and of C, that the folds make for a change of one shard among many."""
+    made = copy.deepcopy(recorded(mode, shards))
     # What is made once and kept, such as compiled encoders, is there after a change.
     made.execute("s1", ddl.format(0))
     count = 0
