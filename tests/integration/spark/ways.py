@@ -371,36 +371,75 @@ def played(line: Line, family: str) -> list[Difference]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _KeyTable:
+    """A table whose primary key is of one type, and what reads it.
+
+    Attributes:
+        numbered: The source's keys by their numbers, as SQL.
+        literals: The keys as they were inserted, by number.
+    """
+
+    item: Item
+    name: str
+    numbered: str
+    literals: list[str]
+    rig: Rig
+    schema: Any
+
+    @property
+    def shown(self) -> str:
+        return self.item.shown.format(f"`{self.item.column}`")
+
+    def apply(self, line: Line, wanted: dict[int, object]) -> None:
+        """Apply until the target has these numbers."""
+        rows_of = partial(_shown_by_number, self.shown)
+        line.apply(self.rig, self.schema, partial(_has_keys, rows_of, wanted))
+
+
 def played_as_keys(line: Line, family: str) -> list[Difference]:
-    """Differences of values that are primary keys: inserted, half of them changed or deleted."""
+    """Differences of values that are primary keys: inserted, half of them changed or deleted.
+
+    All tables get their rows before any is applied: one wait for the connector is enough for all.
+    """
+    tables = [_key_table(line, family, *numbered) for numbered in enumerate(_keys(line, family))]
+    # The changes must find the keys in the target, so they are not in the batch of the inserts.
+    for table in tables:
+        table.apply(line, dict(line.session.query(table.numbered)))
+    for table in tables:
+        line.run(f"UPDATE {table.name} SET n = -n WHERE n % 3 = 1")
+        line.run(f"DELETE FROM {table.name} WHERE n % 3 = 2")
     found: list[Difference] = []
-    items = [i for i in line.families[family] if i.is_key and "DEFAULT" not in i.definition]
-    for number, item in enumerate(items):
-        table, name = f"key_{family}_{number}", f"`{item.column}`"
-        kind = item.definition.removesuffix(" NULL").removesuffix(" NOT")
-        columns = f"{name} {kind} NOT NULL PRIMARY KEY, n INT"
-        line.run(f"CREATE TABLE {line.database}.{table} ({columns})")
-        literals = [literal for literal in item.literals if literal != "NULL"]
-        for n, literal in enumerate(literals):
-            line.run(f"INSERT IGNORE INTO {line.database}.{table} VALUES ({literal}, {n})")
-        shown_rows = f"SELECT n, {item.shown.format(name)} FROM {line.database}.{table} ORDER BY n"
-        rig, schema = line.rig(table, columns)
-        rows_of = partial(_shown_by_number, item.shown.format(name))
-        # The changes must find the keys in the target, so they are not in the batch of the inserts.
-        inserted = dict(line.session.query(shown_rows))
-        line.apply(rig, schema, partial(_has_keys, rows_of, inserted))
-        line.run(f"UPDATE {line.database}.{table} SET n = -n WHERE n % 3 = 1")
-        line.run(f"DELETE FROM {line.database}.{table} WHERE n % 3 = 2")
-        wanted = dict(line.session.query(shown_rows))
-        line.apply(rig, schema, partial(_has_keys, rows_of, wanted))
-        got = rows_of(rig)
+    for table in tables:
+        wanted = dict(line.session.query(table.numbered))
+        table.apply(line, wanted)
+        got = _shown_by_number(table.shown, table.rig)
         found += [
-            Difference(KEY, item.column, literals[abs(n)], value, got[n])
+            Difference(KEY, table.item.column, table.literals[abs(n)], value, got[n])
             for n, value in wanted.items()
             if got[n] != value
         ]
-        rig.close()
+        table.rig.close()
     return found
+
+
+def _keys(line: Line, family: str) -> list[Item]:
+    return [i for i in line.families[family] if i.is_key and "DEFAULT" not in i.definition]
+
+
+def _key_table(line: Line, family: str, number: int, item: Item) -> _KeyTable:
+    """Make the table and insert its rows."""
+    table, name = f"key_{family}_{number}", f"`{item.column}`"
+    kind = item.definition.removesuffix(" NULL").removesuffix(" NOT")
+    columns = f"{name} {kind} NOT NULL PRIMARY KEY, n INT"
+    whole = f"{line.database}.{table}"
+    line.run(f"CREATE TABLE {whole} ({columns})")
+    literals = [literal for literal in item.literals if literal != "NULL"]
+    for n, literal in enumerate(literals):
+        line.run(f"INSERT IGNORE INTO {whole} VALUES ({literal}, {n})")
+    numbered = f"SELECT n, {item.shown.format(name)} FROM {whole} ORDER BY n"
+    rig, schema = line.rig(table, columns)
+    return _KeyTable(item, whole, numbered, literals, rig, schema)
 
 
 def _has_keys(
