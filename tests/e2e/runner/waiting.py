@@ -13,6 +13,8 @@ from .stage import Failed, Stage
 QUIET_SECONDS = 12.0
 """Nothing moved for so long: what is missing now will not come."""
 QUIETEST_SECONDS = 40.0
+UNMOVED_SECONDS = 0.9
+"""For so long a case in which nothing was seen to move is not looked at."""
 REREAD_SECONDS = 90.0
 """A connector that leaves a request unanswered is brought on after 30 s; see `RereadWatch`."""
 BOUND_SECONDS = 300.0
@@ -44,6 +46,7 @@ class Waiting:
                 # The line takes the cases in turn: it works for this one as long as it works.
                 picture=lambda: len(self.stage.facts.decisions),
                 quiet=DRAIN_SECONDS,
+                cheap=True,
             )
         # What a statement's way through the line takes now tells what "nothing moves" means.
         self._quiet = min(max(QUIET_SECONDS, 4 * (time.monotonic() - began)), QUIETEST_SECONDS)
@@ -59,13 +62,14 @@ class Waiting:
 
     def poll(self, condition: Callable[[], bool], otherwise: str) -> None:
         """Poll until the condition holds; ``otherwise`` says what is wrong when it does not."""
-        self.poll_faults(lambda: [] if condition() else [otherwise])
+        self.poll_faults(lambda: [] if condition() else [otherwise], cheap=True)
 
     def poll_faults(
         self,
         faults: Callable[[], list[str]],
         picture: Callable[[], object] | None = None,
         quiet: float = 0.0,
+        cheap: bool = False,
     ) -> None:
         """Poll until there are no faults; give up when nothing has moved for a while.
 
@@ -73,23 +77,30 @@ class Waiting:
             faults: What is not as expected yet.
             picture: Changes while something moves; by default whatever the line does for the case.
             quiet: Seconds without a move that are allowed at least.
+            cheap: Whether faults are looked for each time. To compare a target with its shards
+                costs more than to see whether anything moved.
 
         Raises:
             Failed: Nothing moves any more, or the bound is over.
         """
-        begin = moved = time.monotonic()
+        begin = moved = looked = time.monotonic()
         seen: object = None
+        found: list[str] = []
         while True:
-            found = faults()
-            if not found:
-                return
             now = time.monotonic()
-            if (latest := (picture or self._picture)()) != seen or self.stage.line.recovering():
+            latest = (picture or self._picture)()
+            if cheap or latest != seen or now - looked > UNMOVED_SECONDS or not found:
+                looked = now
+                if not (found := faults()):
+                    return
+            if latest != seen or self.stage.line.recovering():
                 seen, moved = latest, now
             # A connector that reads a table again asks for its signals one after the other.
             rereads = REREAD_SECONDS if self.stage.facts.unread(self.stage.target) else 0.0
             if now - moved > max(quiet, self._quiet, rereads) or now - begin > BOUND_SECONDS:
-                raise Failed("; ".join(found))
+                if found := faults():
+                    raise Failed("; ".join(found))
+                return
             time.sleep(0.2)
 
     def _picture(self) -> object:
