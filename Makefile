@@ -75,9 +75,9 @@ status: $(READY) ## What runs, and what it is doing
 SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*.txt)))
 
 .PHONY: test check types links unit wheel integration e2e scenarios
-# The longest of a queue first; what takes long at the queue's end is what `make test` waits for.
+# The longest of a queue first, and first what waits for moments: its last ones run beside the whole lines.
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed' (CASES=DIR: more scenarios)
-	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents mysql secure $(SPARKS) check wheel laws docs integration e2e scenarios
+	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure iceberg mysql $(SPARKS) check wheel laws docs integration e2e scenarios
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .

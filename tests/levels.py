@@ -5,11 +5,10 @@ Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect int
 Theory of operation:
 
 1. The levels of ``BESIDE`` wait in one queue, of which two run at a time in the order given, beside
-   the others, which run one after the other: three at a time, never more. Those of ``ALONE`` wait
-   until the queue is empty.
+   the others, which run one after the other: three at a time, never more. From the first one of
+   ``LINES`` on it is one of the queue: a whole line needs more, and has bounds of time.
 2. The levels of ``GENTLE`` need processors and nothing else. They run one after the other from the
-   start to the end, beside all others, and take what these leave of the processors: a line that is
-   played alone waits much, and leaves a third of them.
+   start to the end, beside all others, and take what these leave of the processors.
 3. What a level of the queue or a gentle one prints is printed whole when it ends.
 4. A level that fails does not stop the next ones: one run tells everything. Each has a bound.
 5. Nothing that a level started is left when it ends (``level_processes``), and nothing of any level
@@ -33,6 +32,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tests.level_lanes import Lanes
 from tests.level_processes import ROOT, counting, gently, in_one_piece, interrupt, run, say
 
 REPORTS = ROOT / "build" / "reports"
@@ -42,6 +42,10 @@ GIVEN_CASES = ROOT / (os.environ.get("CASES") or "../shared/cases/scenarios")
 MEASURED = {"COVERAGE_FILE": str(REPORTS / "coverage")}
 AGENTS, CONNECT, MYSQL, SECURE = (
     f"tests/integration/{room}" for room in ("agents", "connect", "mysql", "secure")
+)
+ICEBERG = tuple(
+    str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tests/integration/spark").glob("test_iceberg_*.py"))
 )
 
 
@@ -142,9 +146,14 @@ def secure() -> Result:
     return pytest("secure", [SECURE], minutes=25)
 
 
+def iceberg() -> Result:
+    """The tests of the room ``spark`` whose target is Iceberg's alone; their stack is their own."""
+    return pytest("iceberg", list(ICEBERG), minutes=25)
+
+
 def integration() -> Result:
     """One real system per test; the other rooms."""
-    others = [f"--ignore={room}" for room in (AGENTS, CONNECT, MYSQL, SECURE)]
+    others = [f"--ignore={place}" for place in (AGENTS, CONNECT, MYSQL, SECURE, *ICEBERG)]
     return pytest("integration", ["tests/integration", *others], minutes=40)
 
 
@@ -188,16 +197,16 @@ def older_spark(version: str) -> Result:
     if code := run([str(PYTHON), "-c", look], minutes=1, more=path):
         return Result(broken=f"{place} is not what is imported: exit {code}")
     tests = [f"tests/integration/spark/test_{name}.py" for name in _STARTING_SPARK]
-    chosen = "in_spark or (enough_for_a_job and mysql80) or (die_between and own)"
+    chosen = "in_spark or (enough_for_a_job and mysql80)"
     return pytest(f"spark-{version}", [*tests, "-k", chosen], minutes=10, more=path)
 
 
-_STARTING_SPARK = ("driver", "target_contract", "chaos")
+_STARTING_SPARK = ("driver", "target_contract")
 
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
-    "connect": connect, "mysql": mysql, "secure": secure, "integration": integration, "e2e": e2e,
-    "scenarios": scenarios,
+    "connect": connect, "iceberg": iceberg, "mysql": mysql, "secure": secure,
+    "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
@@ -206,6 +215,7 @@ LEVELS: dict[str, Callable[[], Result]] = {
 BESIDE = (
     "agents",
     "connect",
+    "iceberg",
     "mysql",
     "secure",
     *[name for name in LEVELS if name.startswith("spark-")],
@@ -213,8 +223,8 @@ BESIDE = (
 """Levels that leave enough of two processors to two others; they start nothing that others use."""
 GENTLE = ("check", "docs", "laws", "wheel")
 """Levels that start no server and wait for nothing; their bounds reckon with taken processors."""
-ALONE = ("e2e", "scenarios")
-"""Levels that are played against the clock of a whole line."""
+LINES = ("e2e", "scenarios")
+"""Levels that play on a whole line; alone they would leave a third of two processors."""
 
 
 def pytest(
@@ -265,6 +275,7 @@ def main(names: list[str]) -> int:
     started = time.monotonic()
     results = dict.fromkeys(names, Result())
     here = [name for name in names if name not in (*BESIDE, *GENTLE)] or names[-1:]
+    lanes = Lanes(2)
     with ThreadPoolExecutor(max_workers=2) as queue, ThreadPoolExecutor(max_workers=1) as rest:
         try:
             gentle = {
@@ -273,13 +284,14 @@ def main(names: list[str]) -> int:
                 if name in GENTLE and name not in here
             }
             beside = {
-                name: queue.submit(in_one_piece, partial(played, name))
+                name: queue.submit(in_one_piece, partial(queued, name, lanes))
                 for name in names
                 if name in BESIDE and name not in here
             }
+            narrow = next((name for name in here if name in LINES), None)
             for name in here:
-                if name in ALONE:
-                    results.update({other: level.result() for other, level in beside.items()})
+                if name == narrow:
+                    lanes.narrow()
                 results[name] = played(name)
             results.update({name: level.result() for name, level in (beside | gentle).items()})
         except BaseException as error:
@@ -302,6 +314,12 @@ def main(names: list[str]) -> int:
     failed = sum(max(r.failed, 1 if r.broken else 0) for r in results.values())
     print(f"{passed} passed, {failed} failed", flush=True)
     return 0 if failed == 0 and passed > 0 else 1
+
+
+def queued(name: str, lanes: Lanes) -> Result:
+    """A level's result, as soon as one of the queue's lanes is free."""
+    with lanes.one():
+        return played(name)
 
 
 def played(name: str) -> Result:

@@ -6,9 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.level_lanes import Lanes
 from tests.level_processes import counting, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +48,32 @@ def level(name):
 
 levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
 sys.exit(levels.main(["check", "agents", "e2e"]))
+"""
+_NARROW = """
+import pathlib, sys, threading, time
+from tests import levels
+
+lock, running = threading.Lock(), set()
+place = pathlib.Path(sys.argv[1])
+
+def level(name):
+    def played():
+        with lock:
+            (place / name).write_text(str(len(running)))
+            running.add(name)
+        deadline = time.monotonic() + 20
+        # The queue is full when the line is to begin.
+        while name == "integration" and len(running) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        while name in ("agents", "connect") and "integration" in running:
+            time.sleep(0.01)
+        with lock:
+            running.discard(name)
+        return levels.Result(passed=1)
+    return played
+
+levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
+sys.exit(levels.main(["connect", "agents", "mysql", "integration", "e2e"]))
 """
 _WAITING = """
 import sys
@@ -99,10 +128,46 @@ def test_what_runs_beside_is_printed_in_one_piece_and_counts() -> None:
     for name in ("check", "agents"):
         begin = lines.index(f"=== {name}")
         assert lines[begin + 1 : begin + 4] == [f"{name} {n}" for n in range(3)]
-    # Alone: after all that waits in the queue.
-    assert lines.index("=== agents") < lines.index("=== e2e")
     assert lines[-1] == "8 passed, 1 failed"
     assert process.returncode == 1
+
+
+def test_a_whole_line_has_one_level_of_the_queue_beside_it(tmp_path: Path) -> None:
+    process = _start(_NARROW, str(tmp_path))
+    output = process.communicate(timeout=60)[0]
+
+    assert output.splitlines()[-1] == "5 passed, 0 failed"
+    assert int((tmp_path / "e2e").read_text()) <= 1
+
+
+def test_a_lane_that_is_closed_is_nobodys() -> None:
+    lanes, inside = Lanes(2), threading.Semaphore(0)
+
+    def enter(until: threading.Event) -> None:
+        with lanes.one():
+            inside.release()
+            until.wait(30)
+
+    def start(work: Callable[..., None], *arguments: threading.Event) -> threading.Thread:
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        thread.start()
+        return thread
+
+    ends = [threading.Event() for _ in range(3)]
+    first = [start(enter, end) for end in ends[:2]]
+    assert inside.acquire(timeout=30)
+    assert inside.acquire(timeout=30)
+    narrowing = start(lanes.narrow)
+    ends[0].set()
+    narrowing.join(30)
+    assert not narrowing.is_alive()
+    last = start(enter, ends[2])
+    assert not inside.acquire(timeout=0.2)
+    ends[1].set()
+    assert inside.acquire(timeout=30)
+    ends[2].set()
+    for thread in (*first, last):
+        thread.join(30)
 
 
 def test_a_gentle_level_takes_what_others_leave_and_nobody_waits_for_it(tmp_path: Path) -> None:
