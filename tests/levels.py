@@ -159,7 +159,7 @@ def integration() -> Result:
 
 def e2e() -> Result:
     """The whole line, with faults, and the project's own scenarios."""
-    return pytest("e2e", ["tests/e2e"], minutes=22)
+    return pytest("e2e", ["tests/e2e"], minutes=30)
 
 
 def scenarios() -> Result:
@@ -175,7 +175,7 @@ def scenarios() -> Result:
         "scenarios",
         f"DIR={os.path.relpath(GIVEN_CASES, ROOT)}",
     ]
-    code = run(command, minutes=20, log=log)
+    code = run(command, minutes=25, log=log)
     found = re.findall(
         r"^(\d+) passed, (\d+) failed", log.read_text(encoding="utf-8"), re.MULTILINE
     )

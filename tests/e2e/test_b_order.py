@@ -10,6 +10,8 @@ from shardmerge.local.line import Line
 from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.model.names import TargetTable
 
+from .counted import count
+
 ITERATIONS = 200  # on each of two shards, so 400 of ALTER and INSERT in all
 TARGET = TargetTable("order_merged", "t")
 
@@ -34,18 +36,6 @@ def churn(line: Line, source: str, first_id: int, failures: list[str]) -> None:
                 raise
 
 
-def count(line: Line) -> int:
-    """Rows of the target; none before it is there."""
-    with line.connect_target() as connection, connection.cursor() as cursor:
-        table = "(table_schema, table_name) = (%s, %s)"
-        name = (TARGET.database, TARGET.table)
-        if not cursor.execute(f"SELECT 1 FROM information_schema.tables WHERE {table}", name):
-            return 0
-        cursor.execute(f"SELECT COUNT(*) FROM {TARGET.sql}")
-        ((rows,),) = cursor.fetchall()
-    return int(rows)
-
-
 @pytest.mark.timeout(900)
 def test_ddl_and_rows_in_a_tight_loop_end_equal(line: Line) -> None:
     for source in ("s1", "s2"):
@@ -66,8 +56,8 @@ def test_ddl_and_rows_in_a_tight_loop_end_equal(line: Line) -> None:
     def difference() -> list[str]:
         held = line.observer.facts().held(TARGET)
         assert held == {}, "the loop holds nothing: every change is comparable"
-        if (rows := count(line)) != 2 * ITERATIONS:
-            return [f"{rows} rows"]  # to read them all each time would keep the processors busy
+        if (rows := count(line, TARGET)) != 2 * ITERATIONS:
+            return [f"{rows} rows"]
         with line.connect_target() as connection:
             target = read_table(connection, TARGET.database, TARGET.table)
         assert target is not None

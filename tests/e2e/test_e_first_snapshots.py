@@ -17,9 +17,11 @@ from shardmerge.connectors.debezium import source_config
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .conftest import ROOT
+from .counted import count
 
 DATABASE = "first_app"
 KEYED, KEYLESS = 6_000, 1_500
@@ -88,16 +90,10 @@ def difference(line: Line) -> list[str]:
     return [text[:500] for text in found]
 
 
-def applied(line: Line, table: str) -> int:
-    """Rows that the target has; 0 before it is made."""
-    with line.connect_target() as connection:
-        merged = read_table(connection, "first", table)
-    return len(merged.rows) if merged is not None else 0
-
-
 def few(line: Line, wanted: int) -> list[str]:
     """Empty when the target has more rows than wanted: random moments, told by rows."""
-    return [] if applied(line, "keyed") > wanted else ["the target has few rows"]
+    enough = count(line, TargetTable("first", "keyed")) > wanted
+    return [] if enough else ["the target has few rows"]
 
 
 def not_running(line: Line) -> list[str]:
@@ -150,16 +146,16 @@ def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
         lambda: again(line._stack, "source1"),
         lambda: stand(line._stack, "kafka"),
     )
-    count = 0
+    interrupted = 0
     for interrupt in interruptions:
         assert line.poll(lambda: not_running(line), PATIENCE_S) == []
         wanted = chance.randrange(1, 3_000)
         line.poll(lambda wanted=wanted: few(line, wanted), 60)  # type: ignore[misc]
         time.sleep(chance.random() * 5)
-        count += is_reading(line, "s1")
+        interrupted += is_reading(line, "s1")
         interrupt()
         change(line, chance)
-    assert count >= 2, "so many times at least a snapshot was interrupted"
+    assert interrupted >= 2, "so many times at least a snapshot was interrupted"
     reading = lambda: [source for source in TABLES if is_reading(line, source)]  # noqa: E731
     assert line.poll(reading, PATIENCE_S) == []
     change(line, chance)
