@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -129,6 +130,17 @@ def installed_by(extra: str) -> set[str]:
     return found
 
 
+@cache
+def without(extra: str) -> list[str]:
+    """The modules that are here and that an extra of the project does not install."""
+    allowed = {*installed_by(extra), "shardmerge"}
+    return [
+        module
+        for module, names in metadata.packages_distributions().items()
+        if not {canonicalize_name(name) for name in names} & allowed
+    ]
+
+
 WITHOUT_OTHERS = """
 import sys
 from importlib.abc import MetaPathFinder
@@ -153,13 +165,7 @@ main({words!r})
     ],
 )
 def test_the_command_needs_no_more_than_its_extra(words: list[str], code: int, told: str) -> None:
-    allowed = installed_by("cli")
-    modules = metadata.packages_distributions()
-    refused = [
-        module
-        for module, names in modules.items()
-        if not {canonicalize_name(name) for name in names} & {*allowed, "shardmerge"}
-    ]
+    refused = without("cli")
     assert {"pyspark", "faust", "msgspec"} <= set(refused)
     program = WITHOUT_OTHERS.format(refused=refused, words=words)
     ended = subprocess.run(
