@@ -33,10 +33,6 @@ class Lanes:
                 self._changed.notify_all()
 
     def narrow(self) -> None:
-        """Close one lane for good; wait until no more are taken than are left.
-
-        Whoever waits for a lane does not get the one that is closed, not even while this waits.
-        """
+        """Close one lane for good: the next one that is left gets nobody in."""
         with self._changed:
             self._count -= 1
-            self._changed.wait_for(lambda: self._taken <= self._count)

@@ -5,8 +5,9 @@ Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect int
 Theory of operation:
 
 1. The levels of ``BESIDE`` wait in one queue, of which two run at a time in the order given, beside
-   the others, which run one after the other: three at a time, never more. From the first one of
-   ``LINES`` on it is one of the queue: a whole line needs more, and has bounds of time.
+   the others, which run one after the other: three at a time, never more. When the first one of
+   ``LINES`` begins, one lane of the queue is closed as soon as its level ends: a whole line needs
+   more than others, and has bounds of time.
 2. The levels of ``GENTLE`` need processors and nothing else. They run one after the other from the
    start to the end, beside all others, and take what these leave of the processors.
 3. What a level of the queue or a gentle one prints is printed whole when it ends.
@@ -43,9 +44,10 @@ MEASURED = {"COVERAGE_FILE": str(REPORTS / "coverage")}
 AGENTS, CONNECT, MYSQL, SECURE = (
     f"tests/integration/{room}" for room in ("agents", "connect", "mysql", "secure")
 )
-ICEBERG = tuple(
+TARGETS = tuple(
     str(path.relative_to(ROOT))
-    for path in sorted((ROOT / "tests/integration/spark").glob("test_iceberg_*.py"))
+    for name in ("iceberg_*", "server_contract", "target_contract")
+    for path in sorted((ROOT / "tests/integration/spark").glob(f"test_{name}.py"))
 )
 
 
@@ -146,14 +148,14 @@ def secure() -> Result:
     return pytest("secure", [SECURE], minutes=25)
 
 
-def iceberg() -> Result:
-    """The tests of the room ``spark`` whose target is Iceberg's alone; their stack is their own."""
-    return pytest("iceberg", list(ICEBERG), minutes=25)
+def targets() -> Result:
+    """The tests of the room ``spark`` about kinds of targets; their stack is their own."""
+    return pytest("targets", list(TARGETS), minutes=30)
 
 
 def integration() -> Result:
     """One real system per test; the other rooms."""
-    others = [f"--ignore={place}" for place in (AGENTS, CONNECT, MYSQL, SECURE, *ICEBERG)]
+    others = [f"--ignore={place}" for place in (AGENTS, CONNECT, MYSQL, SECURE, *TARGETS)]
     return pytest("integration", ["tests/integration", *others], minutes=40)
 
 
@@ -205,7 +207,7 @@ _STARTING_SPARK = ("driver", "target_contract")
 
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
-    "connect": connect, "iceberg": iceberg, "mysql": mysql, "secure": secure,
+    "connect": connect, "mysql": mysql, "secure": secure, "targets": targets,
     "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
@@ -215,9 +217,9 @@ LEVELS: dict[str, Callable[[], Result]] = {
 BESIDE = (
     "agents",
     "connect",
-    "iceberg",
     "mysql",
     "secure",
+    "targets",
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others; they start nothing that others use."""

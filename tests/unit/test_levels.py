@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.level_lanes import Lanes
@@ -48,32 +47,6 @@ def level(name):
 
 levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
 sys.exit(levels.main(["check", "agents", "e2e"]))
-"""
-_NARROW = """
-import pathlib, sys, threading, time
-from tests import levels
-
-lock, running = threading.Lock(), set()
-place = pathlib.Path(sys.argv[1])
-
-def level(name):
-    def played():
-        with lock:
-            (place / name).write_text(str(len(running)))
-            running.add(name)
-        deadline = time.monotonic() + 20
-        # The queue is full when the line is to begin.
-        while name == "integration" and len(running) < 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        while name in ("agents", "connect") and "integration" in running:
-            time.sleep(0.01)
-        with lock:
-            running.discard(name)
-        return levels.Result(passed=1)
-    return played
-
-levels.LEVELS.update({name: level(name) for name in levels.LEVELS})
-sys.exit(levels.main(["connect", "agents", "mysql", "integration", "e2e"]))
 """
 _WAITING = """
 import sys
@@ -132,14 +105,6 @@ def test_what_runs_beside_is_printed_in_one_piece_and_counts() -> None:
     assert process.returncode == 1
 
 
-def test_a_whole_line_has_one_level_of_the_queue_beside_it(tmp_path: Path) -> None:
-    process = _start(_NARROW, str(tmp_path))
-    output = process.communicate(timeout=60)[0]
-
-    assert output.splitlines()[-1] == "5 passed, 0 failed"
-    assert int((tmp_path / "e2e").read_text()) <= 1
-
-
 def test_a_lane_that_is_closed_is_nobodys() -> None:
     lanes, inside = Lanes(2), threading.Semaphore(0)
 
@@ -148,20 +113,19 @@ def test_a_lane_that_is_closed_is_nobodys() -> None:
             inside.release()
             until.wait(30)
 
-    def start(work: Callable[..., None], *arguments: threading.Event) -> threading.Thread:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)
+    def start(end: threading.Event) -> threading.Thread:
+        thread = threading.Thread(target=enter, args=(end,), daemon=True)
         thread.start()
         return thread
 
     ends = [threading.Event() for _ in range(3)]
-    first = [start(enter, end) for end in ends[:2]]
+    first = [start(end) for end in ends[:2]]
     assert inside.acquire(timeout=30)
     assert inside.acquire(timeout=30)
-    narrowing = start(lanes.narrow)
+    lanes.narrow()
     ends[0].set()
-    narrowing.join(30)
-    assert not narrowing.is_alive()
-    last = start(enter, ends[2])
+    first[0].join(30)
+    last = start(ends[2])
     assert not inside.acquire(timeout=0.2)
     ends[1].set()
     assert inside.acquire(timeout=30)
