@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +22,12 @@ from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 
-from .parameters import json_option, login_name, pipeline_option, read_pipeline
+from .options import json_option, pipeline_option
+from .parameters import login_name, read_pipeline
+from .screen import print_json
 from .views.call_shapes import GivenCommand
 from .views.decisions import decision_line
 from .views.picture import Decided
@@ -128,7 +128,7 @@ def command(
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        click.echo(json.dumps(to_plain(_shape(given, said)), ensure_ascii=False))
+        print_json(_shape(given, said))
     elif given.answer is not None:
         tell(given.answer)
     if given.answer is None:

@@ -11,7 +11,8 @@ from shardmerge.local.line import Line
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .endings import ExitCode, telling_errors
-from .parameters import FILE, json_option, read_pipeline
+from .options import FILE, json_option
+from .parameters import read_pipeline
 from .screen import progress_of
 from .views.commands import show
 from .views.reading import read_picture

@@ -1,10 +1,11 @@
-"""Shapes as tables for a terminal."""
+"""A terminal: shapes as tables, and progress bars, both made by rich."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +13,7 @@ from rich.text import Text
 from shardmerge.schemas.codes.registry import coded
 
 from .shapes import (
+    ConnectorState,
     DecisionLine,
     Explanation,
     PipelineStatus,
@@ -29,11 +31,33 @@ _STYLES = {
 }  # fmt: skip
 
 
-def renderables(shapes: Sequence[Shape]) -> Iterator[RenderableType]:
-    """What a terminal shows of some shapes of one kind; decisions are rows of one table."""
-    if shapes and isinstance(shapes[0], DecisionLine):
-        yield _decisions([shape for shape in shapes if isinstance(shape, DecisionLine)])
-        return
+def console() -> Console:
+    """The terminal that stdout is."""
+    return Console()
+
+
+def bars() -> Progress:
+    """Progress bars on stderr, which vanish at the end."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+def print_on(screen: Console, shapes: Sequence[Shape | ConnectorState]) -> None:
+    """Print shapes of one kind."""
+    for each in renderables(shapes):
+        # A line of text is never broken: it may hold a command.
+        screen.print(each, soft_wrap=isinstance(each, Text))
+
+
+def renderables(shapes: Sequence[Shape | ConnectorState]) -> Iterator[RenderableType]:
+    """What a terminal shows of some shapes of one kind.
+
+    Decisions are rows of one table, and so are connectors.
+    """
+    if decisions := [shape for shape in shapes if isinstance(shape, DecisionLine)]:
+        yield _decisions(decisions)
+    if connectors := [shape for shape in shapes if isinstance(shape, ConnectorState)]:
+        yield _connectors(connectors)
     for shape in shapes:
         match shape:
             case PipelineStatus():
@@ -44,8 +68,8 @@ def renderables(shapes: Sequence[Shape]) -> Iterator[RenderableType]:
                 yield _conflict(shape)
             case ShownSchema():
                 yield Syntax("\n".join(plain_lines(shape)), "sql", background_color="default")
-            case _:
-                yield from map(Text, plain_lines(shape))
+            case DecisionLine() | ConnectorState():
+                pass  # a row of a table above
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "") -> Table:
@@ -70,8 +94,7 @@ def styled(word: str) -> Text:
 def _status(status: PipelineStatus) -> Iterator[RenderableType]:
     yield Text(f"{status.pipeline}, as of {short_time(status.at)}", style="bold")
     if status.connectors:
-        rows = [(c.name, styled(c.state), c.reason) for c in status.connectors]
-        yield table(("connector", "state", "reason"), rows)
+        yield _connectors(status.connectors)
     for line in plain_lines(status):
         if line.startswith(("agents: ", "target server ")):
             yield Text(line)
@@ -81,6 +104,11 @@ def _status(status: PipelineStatus) -> Iterator[RenderableType]:
         yield Text(f"fault: {fault}", style="bold red")
     if not status.faults:
         yield Text("no faults", style="green")
+
+
+def _connectors(found: Sequence[ConnectorState]) -> Table:
+    rows = [(c.name, styled(c.state), c.reason) for c in found]
+    return table(("connector", "state", "reason"), rows)
 
 
 def _target(target: TargetStatus) -> Iterator[RenderableType]:
