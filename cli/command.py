@@ -14,6 +14,7 @@ from shardmerge.connectors.access.kafka import consumer as consumer_of
 from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
+from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import SETTABLE
@@ -225,8 +226,9 @@ def tell(answer: Decision) -> None:
     click.echo(f"{answer.outcome}, version {answer.version}: {answer.reason}")
     for statement in answer.statements:
         click.echo(f"  {statement.kind}: {statement.sql}")
-    for warning in answer.warnings:
-        click.echo(f"  warning: {warning}")
+        click.echo(f"    because {coded(statement.code, statement.reason)}")
+    for warning in answer.notices:
+        click.echo(f"  warning: {coded(warning.code, warning.text)}")
     if answer.code:
         click.echo(f"  {answer.code}: see `shardmerge explain-code {answer.code}`")
     if answer.hint:

@@ -132,12 +132,13 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
     if decision.hint:
         yield "", f"remedy: {decision.hint}"
     for statement in decision.statements:
-        yield "statement", f"{statement.sql}\n{statement.kind}: {statement.reason}"
+        why = coded(statement.code, statement.reason)
+        yield "statement", f"{statement.sql}\n{statement.kind}: {why}"
     for release in decision.releases:
         yield "releases", f"{release.shard}, its gates up to version {release.through}"
     for fixup in decision.fixups:
         yield "fix-up", f"{fixup.kind} of {fixup.shard} ({', '.join(fixup.columns)})"
-        yield "", fixup.reason
+        yield "", coded(fixup.code, fixup.reason)
     for reload in decision.reloads:
         yield "reloads", f"{reload.shard}: its rows before {reload.position} go"
     for word, shards in (
@@ -147,8 +148,8 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
     ):
         if shards:
             yield word, ", ".join(map(str, shards))
-    for warning in decision.warnings:
-        yield "warning", warning
+    for warning in decision.notices:
+        yield "warning", coded(warning.code, warning.text)
     if not decision.live:
         yield "leaves", f"{decision.shard} is no shard of the target any more"
     for item in fields(decision):
@@ -160,7 +161,7 @@ _DECISION_TOLD = frozenset(
     ("id", "target", "version", "shard", "position", "outcome", "statements", "reason", "hint",
      "code",
      "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings",
-     "fixups", "reloads", "snapshot", "ddl", "ts_ms")
+     "warning_codes",     "fixups", "reloads", "snapshot", "ddl", "ts_ms")
 )  # fmt: skip
 """Fields that are shown in words, and those that the record or the state already shows."""
 

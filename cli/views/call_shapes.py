@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .shapes import DecisionLine
+from .decision_shapes import DecisionLine
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
-from shardmerge.schemas.records.progress import ShardProgress, StatementProgress
+from shardmerge.schemas.records.progress import ShardProgress, SinkProgress, StatementProgress
 
 from .picture import Decided, Picture, moment
 from .shapes import (
@@ -57,15 +57,23 @@ def target_status(picture: Picture, target: TargetView) -> TargetStatus:
         shards=tuple(
             _shard_status(picture, target, shard, applied.get(shard.shard)) for shard in target.live
         ),
-        open=tuple(map(statement_status, progress.open)) if progress else (),
+        open=open_statements(picture, progress) if progress else (),
         failure=failure,
         disabled_by=picture.by(disabled.decision.id) if disabled else "",
         disabled_since=moment(disabled.written_ms) if disabled else "",
     )
 
 
-def statement_status(statement: StatementProgress) -> StatementStatus:
-    """One statement that is not executed."""
+def open_statements(picture: Picture, progress: SinkProgress) -> tuple[StatementStatus, ...]:
+    """The statements of a target that are not executed, each with why it gets them."""
+    decided = picture.of_target(progress.target)
+    return tuple(_statement_status(each, decided.get(each.version)) for each in progress.open)
+
+
+def _statement_status(statement: StatementProgress, decided: Decided | None) -> StatementStatus:
+    # Rows of shards are also removed by statements that no decision has.
+    statements = decided.decision.statements if decided else ()
+    of = next((each for each in statements if each.sql == statement.sql), None)
     return StatementStatus(
         f"{statement.version}.{statement.ordinal}",
         statement.sql,
@@ -74,6 +82,8 @@ def statement_status(statement: StatementProgress) -> StatementStatus:
         statement.detail,
         moment(statement.since_ms),
         statement.code,
+        of.reason if of else "",
+        of.code if of else "",
     )
 
 

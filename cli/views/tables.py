@@ -12,9 +12,9 @@ from rich.text import Text
 
 from shardmerge.schemas.codes.registry import coded
 
+from .decision_shapes import DecisionLine
 from .shapes import (
     ConnectorState,
-    DecisionLine,
     Explanation,
     PipelineStatus,
     Shape,
@@ -133,7 +133,13 @@ def _target(target: TargetStatus) -> Iterator[RenderableType]:
         yield Text(f"its schema stays as it is: disabled{by} since {since}", style="yellow")
     if target.open:
         open_ = [
-            (s.statement, styled(s.state), s.sql, short_time(s.since), coded(s.code, s.detail))
+            (
+                s.statement,
+                styled(s.state),
+                f"{s.sql}\n{coded(s.why_code, s.why)}".strip(),
+                short_time(s.since),
+                coded(s.code, s.detail),
+            )
             for s in target.open
         ]
         yield table(("statement", "state", "SQL", "since", "why"), open_)
@@ -176,7 +182,11 @@ def _explanation(found: Explanation) -> Iterator[RenderableType]:
 def _decisions(lines: Sequence[DecisionLine]) -> Table:
     rows = []
     for line in lines:
-        answer = "\n".join((*line.statements, *line.warnings)) or coded(line.code, line.reason)
+        whys = [coded(why.code, why.text) for why in line.statement_reasons]
+        told = [text for pair in zip(line.statements, whys, strict=True) for text in pair]
+        pairs = zip(line.warning_codes, line.warnings, strict=True)
+        told += [coded(code, warning) for code, warning in pairs]
+        answer = "\n".join(told) or coded(line.code, line.reason)
         if line.hint:
             answer += f"\n→ {line.hint}"
         state = styled(line.outcome)

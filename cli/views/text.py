@@ -7,9 +7,9 @@ from datetime import datetime
 
 from shardmerge.schemas.codes.registry import coded
 
+from .decision_shapes import DecisionLine
 from .shapes import (
     WITHOUT,
-    DecisionLine,
     Explanation,
     PipelineStatus,
     Shape,
@@ -87,6 +87,8 @@ def _target(target: TargetStatus) -> Iterator[str]:
         yield from _shard(shard)
     for statement in target.open:
         yield f"  {statement.state}: {statement.sql} {coded(statement.code, statement.detail)}"
+        if statement.why:
+            yield f"    because {coded(statement.why_code, statement.why)}"
 
 
 def _shard(shard: ShardStatus) -> Iterator[str]:
@@ -139,10 +141,11 @@ def _decision(line: DecisionLine) -> Iterator[str]:
     yield f"  reason: {coded(line.code, line.reason)}"
     if line.hint:
         yield f"  remedy: {line.hint}"
-    for statement in line.statements:
+    for statement, why in zip(line.statements, line.statement_reasons, strict=True):
         yield f"  {line.state}: {statement}"
-    for warning in line.warnings:
-        yield f"  warning: {warning}"
+        yield f"    because {coded(why.code, why.text)}"
+    for warning, code in zip(line.warnings, line.warning_codes, strict=True):
+        yield f"  warning: {coded(code, warning)}"
 
 
 def _schema(schema: ShownSchema) -> Iterator[str]:

@@ -131,4 +131,4 @@ def _of_json(value: bytes) -> Record:
             code="SM-2101",
         )
     record = with_actions(from_plain(record_type, plain))
-    return with_codes(record) if lacks_codes(value) else record
+    return with_codes(record) if lacks_codes(value, record) else record

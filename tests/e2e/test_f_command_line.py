@@ -21,9 +21,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
+from shardmerge.cli.views.decision_shapes import DecisionLine
 from shardmerge.cli.views.shapes import (
     ConnectorState,
-    DecisionLine,
     Explanation,
     PipelineStatus,
     ShownConflict,

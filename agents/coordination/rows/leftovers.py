@@ -57,7 +57,8 @@ def left_over(
     found: dict[ShardId, list[RowEffect]] = {}
     for item in narrower:
         reason = "it has no such column any more, and its rows there may hold values of before"
-        effect = RowEffect(item.id, item.column.name, fill_text(item.column), reason)
+        fill = fill_text(item.column)
+        effect = RowEffect(item.id, item.column.name, fill, reason, code="SM-1809")
         for name, shard in new.shards.items():
             if shard.hold is None and shard.real is not None and item.id not in shard.real.ids:
                 found.setdefault(name, []).append(effect)

@@ -17,8 +17,8 @@ from shardmerge.cli import status as status_module
 from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.main import main
 from shardmerge.cli.views import commands
+from shardmerge.cli.views.decision_shapes import DecisionLine
 from shardmerge.cli.views.shapes import (
-    DecisionLine,
     Explanation,
     PipelineStatus,
     Shape,

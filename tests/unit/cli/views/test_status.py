@@ -140,3 +140,21 @@ def test_a_target_whose_schema_stays_tells_who_said_so() -> None:
     made.command(CommandKind.ENABLE)
     (target,) = pipeline_status(picture(made)).targets
     assert (target.disabled_by, target.disabled_since) == ("", "")
+
+
+def test_an_open_statement_says_why_the_target_gets_it() -> None:
+    made = recorded()
+    sql = picture(made).of_target(TARGET)[1].decision.statements[0].sql
+    open_ = tuple(
+        StatementProgress(
+            1, ordinal, text, StatementKind.EXPANDING, "waiting", "x", 1_000, "SM-1622"
+        )
+        for ordinal, text in ((0, sql), (-1, "DELETE …"))
+    )
+    status = pipeline_status(
+        picture(reported(made, SinkProgress(TARGET, 0, 0, open_, ts_ms=1_000)))
+    )
+    own, other = status.targets[0].open
+    assert (own.why_code, own.why) == ("SM-1901", "the target is new")
+    assert (other.why_code, other.why) == ("", ""), "no decision has it"
+    assert "    because SM-1901: the target is new" in list(plain_lines(status))
