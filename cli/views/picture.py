@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from shardmerge.agents.replay.facts import iso_time
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.connectors.formats.stored_record import StoredRecord
-from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -17,6 +16,7 @@ from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.schemas.records.topic_records import decision_of
 
 from .shapes import AgentsState, ConnectorState, TargetServer
 
@@ -57,14 +57,7 @@ class Decided:
         headers = {name: (value or b"").decode() for name, value in record.headers}
 
         def read() -> Decision:
-            found = format_.read(record.value or b"")
-            if not isinstance(found, Decision):
-                raise ContractError(
-                    f"{record.place} is a {type(found).__name__}",
-                    hint="only the agents write to the ddl topic",
-                    code="SM-2105",
-                )
-            return found
+            return decision_of(format_.read(record.value or b""), record.place)
 
         if not {"target", "version", "outcome"} <= headers.keys():
             return cls.of(read(), record.timestamp_ms)
