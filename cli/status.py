@@ -15,9 +15,10 @@ from .options import FILE, json_option
 from .parameters import read_pipeline
 from .screen import progress_of
 from .views.commands import show
-from .views.reading import read_picture
+from .views.reading import read_picture, read_table
 from .views.shapes import PipelineStatus
 from .views.status import pipeline_status
+from .views.target_log import stored
 
 
 @click.command()
@@ -47,7 +48,14 @@ def status(path: Path | None, directory: Path, as_json: bool) -> None:
 
 def _of(pipeline: Pipeline) -> PipelineStatus:
     with progress_of("decisions") as progress:
-        return pipeline_status(read_picture(pipeline, progress, servers=True))
+        picture = read_picture(pipeline, progress, servers=True)
+    with progress_of("the agents' table") as progress:
+        rows = read_table(pipeline, progress)
+    states = {}
+    for target in picture.targets():
+        if (found := stored(pipeline, target, rows, 0)) is not None:
+            states[target] = found.state
+    return pipeline_status(picture, states)
 
 
 def _of_line(directory: Path) -> PipelineStatus:

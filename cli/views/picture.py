@@ -32,12 +32,14 @@ class Decided:
         target: As ``database.table``; "" for a statement that concerns no shard.
         version: Of the target.
         outcome: Value of an ``Outcome``.
+        source: Of the change that it answers; the commands topic for a command.
     """
 
     written_ms: int
     target: str
     version: int
     outcome: str
+    source: str
     _read: Callable[[], Decision]
     _decision: Decision | None = None
 
@@ -45,7 +47,8 @@ class Decided:
     def of(cls, decision: Decision, written_ms: int) -> Decided:
         """A decision that is decoded already."""
         target, outcome = str(decision.target or ""), decision.outcome.value
-        return cls(written_ms, target, decision.version, outcome, lambda: decision)
+        source = decision.id.source
+        return cls(written_ms, target, decision.version, outcome, source, lambda: decision)
 
     @classmethod
     def stored(cls, record: StoredRecord, format_: RecordFormat) -> Decided:
@@ -59,10 +62,11 @@ class Decided:
         def read() -> Decision:
             return decision_of(format_.read(record.value or b""), record.place)
 
-        if not {"target", "version", "outcome"} <= headers.keys():
+        if not {"target", "version", "outcome", "source"} <= headers.keys():
             return cls.of(read(), record.timestamp_ms)
+        target, outcome, source = (headers[name] for name in ("target", "outcome", "source"))
         version = int(headers["version"])
-        return cls(record.timestamp_ms, headers["target"], version, headers["outcome"], read)
+        return cls(record.timestamp_ms, target, version, outcome, source, read)
 
     @property
     def decision(self) -> Decision:
@@ -114,6 +118,11 @@ class Picture:
     def of_target(self, target: TargetTable) -> Mapping[int, Decided]:
         """Version → the target's decision of it."""
         return self._by_target.get(str(target), {})
+
+    def targets(self) -> set[TargetTable]:
+        """Every target of which anything is known."""
+        decided = {TargetTable(*name.split(".", 1)) for name in self._by_target if name}
+        return decided | self.joined.keys() | self.progress.keys()
 
     def views(self) -> tuple[TargetView, ...]:
         """What the status pages' own fold makes of the topics, sorted. It reads all decisions.

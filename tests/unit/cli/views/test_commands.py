@@ -54,6 +54,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Recorded]
         monkeypatch.setattr(status_module, "read_picture", read_picture)
         monkeypatch.setattr(commands, "read_log", read_log)
         monkeypatch.setattr(commands, "read_table", lambda *_: made.rows())
+        monkeypatch.setattr(status_module, "read_table", lambda *_: made.rows())
         return lambda *words: CliRunner().invoke(main, [*words, "--pipeline", str(file)])
 
     return of
@@ -137,13 +138,16 @@ def test_a_wrong_call_ends_with_2(
     assert (found.exit_code, told in found.stderr) == (2, True), found.output
 
 
-@pytest.mark.parametrize("words", [["explain", str(TWO)], ["conflicts"], ["schema", str(TWO)]])
+@pytest.mark.parametrize(
+    "words", [["explain", str(TWO)], ["conflicts"], ["schema", str(TWO)], ["status"]]
+)
 def test_who_may_not_read_the_agents_table_is_told_the_same_from_the_log(
     call: Callable[[Recorded], Call], monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     calling = call(paused())
     from_table = calling(*words)
     monkeypatch.setattr(commands, "read_table", lambda *_: MemoryRows())
+    monkeypatch.setattr(status_module, "read_table", lambda *_: MemoryRows())
 
     from_log = calling(*words)
 
