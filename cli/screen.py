@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from shardmerge.cli.views.shapes import ConnectorState, Shape
+from shardmerge.cli.views.text import plain_lines
 from shardmerge.schemas.records.plain import to_plain
 
 if TYPE_CHECKING:
@@ -26,9 +28,18 @@ def terminal() -> Console | None:
     return _tables().console() if sys.stdout.isatty() else None
 
 
-def print_tables(console: Console, shapes: Any) -> None:
-    """Print records of ``views.shapes``, all of one kind, as tables."""
-    _tables().print_on(console, shapes)
+def show(shapes: Sequence[Shape | ConnectorState], *, as_json: bool) -> None:
+    """Print shapes of one kind: JSON a line each, tables on a terminal, or plain lines."""
+    console = terminal()
+    if as_json:
+        for shape in shapes:
+            print_json(shape)
+    elif console is not None:
+        _tables().print_on(console, shapes)
+    else:
+        for shape in shapes:
+            for line in plain_lines(shape):
+                click.echo(line)
 
 
 def print_json(shape: Any) -> None:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from shardmerge.local.line import Line
+from shardmerge.agents.coordination.state.state_rows import header_key
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .endings import ExitCode, telling_errors
 from .options import FILE, json_option
 from .parameters import read_pipeline
-from .screen import progress_of
-from .views.commands import show
+from .screen import progress_of, show
 from .views.reading import read_picture, read_table
 from .views.shapes import PipelineStatus
 from .views.status import pipeline_status
-from .views.target_log import stored
 
 
 @click.command()
@@ -53,14 +52,15 @@ def _of(pipeline: Pipeline) -> PipelineStatus:
         rows = read_table(pipeline, progress)
     states = {}
     for target in picture.targets():
-        if (found := stored(pipeline, target, rows, 0)) is not None:
-            states[target] = found.state
+        if rows.get(header_key(target)) is not None:
+            states[target] = rows.state(target)
     return pipeline_status(picture, states)
 
 
 def _of_line(directory: Path) -> PipelineStatus:
     """The status of a local line, whose processes can be looked at as well."""
-    line = Line(directory)
+    # Only this needs the local stack, which is half of all imports.
+    line = import_module("shardmerge.local.line").Line(directory)
     try:
         line.attach()
         down = [f"not up: {fault}" for fault in line.faults()]

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.connectors.formats.stored_record import iso_time
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.codec import Record
@@ -19,7 +20,7 @@ from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .comparing import COUNTED, Comparison
-from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras
+from .facts import create_table, schema_lines, shard_extras, target_extras
 from .steps import Step
 from .verify import Verification
 

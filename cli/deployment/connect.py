@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from shardmerge.cli.clients import connect_rest
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import json_option, pipeline_option
 from shardmerge.cli.parameters import complete_source, read_pipeline
-from shardmerge.cli.screen import print_json, print_tables, terminal
+from shardmerge.cli.screen import print_json, show
 from shardmerge.cli.views.call_shapes import ConnectorAction
 from shardmerge.cli.views.reading import connector_state
 from shardmerge.cli.views.shapes import ConnectorState
@@ -50,11 +50,8 @@ def apply(path: Path, as_json: bool, timeout: float) -> None:
     """
     with telling_errors(), _opened(path) as (pipeline, rest):
         names = deploy_connectors(pipeline, rest, timeout)
-    for source, name in zip(pipeline.sources, names, strict=True):
-        if as_json:
-            print_json(ConnectorState(source.name, name, "RUNNING"))
-        else:
-            click.echo(f"{name}: RUNNING")
+    pairs = zip(pipeline.sources, names, strict=True)
+    show([ConnectorState(source.name, name, "RUNNING") for source, name in pairs], as_json=as_json)
 
 
 @connect.command()
@@ -72,7 +69,7 @@ def status(sources: tuple[str, ...], path: Path, as_json: bool) -> None:
             connector_state(source.name, name, rest.status(name))
             for source, name in _chosen(pipeline, sources)
         ]
-    _show(found, as_json=as_json)
+    show(found, as_json=as_json)
     bad = any(connector.state != "RUNNING" for connector in found)
     raise SystemExit(ExitCode.FOUND if bad else ExitCode.GOOD)
 
@@ -143,19 +140,6 @@ def watch(
     arguments = ["--pipeline", str(path), "--interval", str(interval)]
     arguments += ["--metrics-host", metrics_host, "--metrics-port", str(metrics_port)]
     raise SystemExit(watch_connectors([*arguments, *(["--create"] if create else ())]))
-
-
-def _show(found: Sequence[ConnectorState], *, as_json: bool) -> None:
-    console = terminal()
-    if as_json:
-        for connector in found:
-            print_json(connector)
-    elif console is not None:
-        print_tables(console, found)
-    else:
-        for connector in found:
-            reason = f": {connector.reason}" if connector.reason else ""
-            click.echo(f"{connector.name}: {connector.state}{reason}")
 
 
 def _say(action: ConnectorAction, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import click
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import json_option, pipeline_option
 from shardmerge.cli.parameters import Position, Shard, Target, Time, read_pipeline
-from shardmerge.cli.screen import print_json, print_tables, progress_of, terminal
+from shardmerge.cli.screen import progress_of, show
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
@@ -24,23 +24,7 @@ from .explanation import Asked, explanation
 from .picture import Picture
 from .reading import read_log, read_picture, read_table
 from .schema import joined_schema, shard_schema
-from .shapes import Shape
 from .target_log import AsOf, TargetLog, folded, stored
-from .text import plain_lines
-
-
-def show(shapes: Sequence[Shape], *, as_json: bool) -> None:
-    """Print shapes of one kind: JSON a line each, tables on a terminal, or plain lines."""
-    console = terminal()
-    if as_json:
-        for shape in shapes:
-            print_json(shape)
-    elif console is not None:
-        print_tables(console, shapes)
-    else:
-        for shape in shapes:
-            for line in plain_lines(shape):
-                click.echo(line)
 
 
 @click.command()

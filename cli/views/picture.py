@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.agents.replay.facts import iso_time
 from shardmerge.agents.status.view import StatusView, TargetView
-from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.connectors.formats.stored_record import StoredRecord, iso_time
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline

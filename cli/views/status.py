@@ -129,7 +129,7 @@ def paused_by(picture: Picture, target: TargetTable, shard: ShardId) -> tuple[in
 def _disabled(picture: Picture, target: TargetView) -> Decided | None:
     """The command ``disable`` that counts now, as it was decided; None without one."""
     commands = topics.commands(picture.pipeline).name
-    for decided in reversed(picture.of_target(target.target).values()):
+    for decided in reversed(tuple(picture.of_target(target.target).values())):
         if decided.source != commands or decided.outcome == Outcome.REFUSED:
             continue
         command = picture.command(decided.decision.id)

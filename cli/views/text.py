@@ -10,6 +10,7 @@ from shardmerge.schemas.codes.registry import coded
 from .decision_shapes import DecisionLine
 from .shapes import (
     WITHOUT,
+    ConnectorState,
     Explanation,
     PipelineStatus,
     Shape,
@@ -23,9 +24,12 @@ from .shapes import (
 OVERWRITTEN = "see docs/how-to/origin-columns.md"
 
 
-def plain_lines(shape: Shape) -> Iterator[str]:
+def plain_lines(shape: Shape | ConnectorState) -> Iterator[str]:
     """The lines of any shape."""
     match shape:
+        case ConnectorState():
+            reason = f": {shape.reason}" if shape.reason else ""
+            yield f"{shape.name}: {shape.state}{reason}"
         case PipelineStatus():
             yield from _status(shape)
         case Explanation():
@@ -55,8 +59,7 @@ def side_name(side: Side) -> str:
 def _status(status: PipelineStatus) -> Iterator[str]:
     yield f"as of {short_time(status.at)}"
     for connector in status.connectors:
-        reason = f": {connector.reason}" if connector.reason else ""
-        yield f"connector {connector.name}: {connector.state}{reason}"
+        yield from (f"connector {line}" for line in plain_lines(connector))
     if (agents := status.agents) is not None:
         yield f"agents: workers {agents.workers}, undecided records {agents.undecided}"
     if (server := status.target_server).address:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
@@ -26,6 +26,7 @@ from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
 
 from .added_column_values import UNKNOWN, fill_text
+from .row_effect import RowEffect
 from .value_changes import value_change
 
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -39,30 +40,6 @@ _MOVES_ROWS = re.compile(
     r"(DROP|TRUNCATE|EXCHANGE|CONVERT|DISCARD|IMPORT) PARTITION\b.*|CONVERT TABLE\b.*"
     r"|(DISCARD|IMPORT) TABLESPACE\b.*"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RowEffect:
-    """What a change did to one column of the existing rows.
-
-    Attributes:
-        id: The column's identity.
-        name: The column's name on the shard after the change.
-        fill: The value that every row holds now, as ``fill_text``; "" when it is not known.
-        reason: What happened, a clause for people.
-        code: Of the reason, see ``schemas.codes``; "" in what an earlier version stored.
-        anew: Whether the column was added, so that no row has a value from before the change.
-        passed: Whether rows that were written after the change may be in the target already. Then
-            no statement may write ``fill`` to the target: it would overwrite them.
-    """
-
-    id: str
-    name: str
-    fill: str
-    reason: str
-    anew: bool = False
-    passed: bool = False
-    code: str = ""
 
 
 def row_effects(

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.effects.row_effects import RowEffect, unknown_effects
+from shardmerge.schemas.effects.row_effect import RowEffect
+from shardmerge.schemas.effects.row_effects import unknown_effects
 from shardmerge.schemas.effects.value_changes import keeps_values
 from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import ShardSchema

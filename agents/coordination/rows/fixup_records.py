@@ -6,7 +6,8 @@ from collections.abc import Container, Iterable, Sequence
 
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.effects.row_effects import RowEffect, moved_rows
+from shardmerge.schemas.effects.row_effect import RowEffect
+from shardmerge.schemas.effects.row_effects import moved_rows
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.coded_text import CodedText

@@ -18,8 +18,8 @@ from dataclasses import replace
 from shardmerge.agents.coordination.decision_records import Step, warned, with_statement
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.effects.row_effects import (
-    RowEffect,
     arrival_effects,
     differing,
     held_effects,

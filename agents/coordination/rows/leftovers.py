@@ -15,7 +15,7 @@ from dataclasses import replace
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.added_column_values import fill_text
-from shardmerge.schemas.effects.row_effects import RowEffect
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.effects.value_changes import keeps_values
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement

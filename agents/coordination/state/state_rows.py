@@ -26,7 +26,7 @@ from hashlib import blake2b
 
 from immutables import Map
 
-from shardmerge.schemas.effects.row_effects import RowEffect
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.copied_columns import Copy
 from shardmerge.schemas.lattice.joined import ShardSchema

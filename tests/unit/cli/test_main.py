@@ -74,3 +74,16 @@ def test_a_light_command_imports_nothing_heavy(words: list[str], told: str) -> N
 
 def test_a_command_that_does_not_exist_is_refused() -> None:
     assert main.get_command(click.Context(main), "statuses") is None
+
+
+def test_status_of_a_pipeline_file_imports_no_local_stack_and_no_coordinator() -> None:
+    """It reads states and does not decide."""
+    program = "import json, sys, shardmerge.cli.status\nprint(json.dumps(sorted(sys.modules)))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    needless = {
+        "faust", "pyspark", "aiokafka", "shardmerge.local.line", "shardmerge.spark_sink",
+        "shardmerge.agents.coordination.coordinator", "shardmerge.connectors.repair.source_repair",
+    }  # fmt: skip
+    assert set(json.loads(ended.stdout)) & needless == set()

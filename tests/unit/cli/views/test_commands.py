@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from shardmerge.agents.replay.log import MemoryRows
+from shardmerge.cli import screen as screen_module
 from shardmerge.cli import status as status_module
 from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.main import main
@@ -201,7 +202,7 @@ def test_tables_are_shown_on_a_terminal(
     call: Callable[[Recorded], Call], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = Console(record=True, width=160, force_terminal=True)
-    monkeypatch.setattr(commands, "terminal", lambda: screen)
+    monkeypatch.setattr(screen_module, "terminal", lambda: screen)
     calling = call(paused())
     for words in (
         ["status"], ["explain", str(TWO)], ["explain", str(ONE)], ["decisions"], ["conflicts"],
