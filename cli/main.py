@@ -61,6 +61,10 @@ COMMANDS = {
         "shardmerge.cli.deployment.init:init",
         "Write a commented pipeline file for the servers that are named.",
     ),
+    "plan": (
+        "shardmerge.cli.planning.command:plan",
+        "Show what the targets would do at each step of a rollout. Nothing is changed anywhere.",
+    ),
     "replay": (
         "shardmerge.cli.replay:replay",
         "Repeat a pipeline's decisions and show each step: what came, what was decided and why.",

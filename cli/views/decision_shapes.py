@@ -19,7 +19,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownFixup:
+class DecidedFixup:
     """What a decision does about existing rows that DDL changed on a shard.
 
     Attributes:
@@ -82,4 +82,4 @@ class DecisionLine:
     code: str = ""
     warning_codes: tuple[str, ...] = ()
     statement_reasons: tuple[Reason, ...] = ()
-    fixups: tuple[ShownFixup, ...] = ()
+    fixups: tuple[DecidedFixup, ...] = ()

@@ -10,7 +10,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import SinkProgress
 
-from .decision_shapes import DecisionLine, Reason, ShownFixup
+from .decision_shapes import DecidedFixup, DecisionLine, Reason
 from .picture import Decided, Picture, moment
 
 
@@ -92,7 +92,7 @@ def decision_line(decided: Decided, by: str, progress: SinkProgress | None) -> D
         warning_codes=tuple(warning.code for warning in decision.notices),
         statement_reasons=tuple(Reason(s.code, s.reason) for s in decision.statements),
         fixups=tuple(
-            ShownFixup(str(f.shard), f.kind.value, f.columns, f.reason, f.code)
+            DecidedFixup(str(f.shard), f.kind.value, f.columns, f.reason, f.code)
             for f in decision.fixups
         ),
     )
