@@ -27,10 +27,11 @@ from shardmerge.agents.runtime.workers import add_coordinator, add_tracker
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.server import StatusWeb
-from shardmerge.connectors.event_log import add_log_option, form_of, logger, set_up
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.connectors.log_lines import add_log_option, form_of, set_up
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.family import Sample
 from shardmerge.schemas.model.errors import ShardMergeError

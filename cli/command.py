@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from shardmerge.connectors.access.kafka import consumer as consumer_of
 from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
+from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import SETTABLE
@@ -23,11 +23,12 @@ from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 
-from .parameters import json_option, login_name, pipeline_option, read_pipeline
+from .options import json_option, pipeline_option
+from .parameters import login_name, read_pipeline
+from .screen import print_json
 from .views.call_shapes import GivenCommand
 from .views.decisions import decision_line
 from .views.picture import Decided
@@ -128,7 +129,7 @@ def command(
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        click.echo(json.dumps(to_plain(_shape(given, said)), ensure_ascii=False))
+        print_json(_shape(given, said))
     elif given.answer is not None:
         tell(given.answer)
     if given.answer is None:
@@ -225,8 +226,9 @@ def tell(answer: Decision) -> None:
     click.echo(f"{answer.outcome}, version {answer.version}: {answer.reason}")
     for statement in answer.statements:
         click.echo(f"  {statement.kind}: {statement.sql}")
-    for warning in answer.warnings:
-        click.echo(f"  warning: {warning}")
+        click.echo(f"    because {coded(statement.code, statement.reason)}")
+    for warning in answer.notices:
+        click.echo(f"  warning: {coded(warning.code, warning.text)}")
     if answer.code:
         click.echo(f"  {answer.code}: see `shardmerge explain-code {answer.code}`")
     if answer.hint:

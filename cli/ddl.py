@@ -15,6 +15,10 @@ from shardmerge.schemas.ddl.changes import Irrelevant
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnparsableDDL, UnsupportedDDL
 
+from .options import json_option
+from .screen import print_json
+from .views.call_shapes import CheckedDdl, DdlFinding
+
 _NEWEST = {"mysql": (9, 7), "mariadb": (11, 8)}
 _END = re.compile(r";;[ \t\r]*(?:\n|\Z)")
 _GROUP = re.compile(r"\s*-- @group \S+([^\n]*)(?:\n|\Z)")
@@ -99,6 +103,7 @@ def ddl() -> None:
     type=click.Path(dir_okay=False, exists=True),
     help="File of CREATE TABLE statements. Each statement of FILE is applied to these tables.",
 )
+@json_option
 def check(
     file: str,
     *,
@@ -108,6 +113,7 @@ def check(
     charset: str,
     database: str,
     fixture: str | None,
+    as_json: bool,
 ) -> None:
     """Parse every statement of FILE, which is "-" for standard input.
 
@@ -124,38 +130,68 @@ def check(
     )
     base = None if fixture is None else _fixture(fixture, context)
     counts: Counter[str] = Counter()
+    findings: list[DdlFinding] = []
     for written in statements(_text(file)):
-        counts[_check(written, written.context(context), base)] += 1
+        try:
+            counts[_outcome(written, written.context(context), base)] += 1
+        except UnparsableDDL as error:
+            counts["failed"] += 1
+            findings.append(_failed(written, error))
+            text = _failure(written, error)
+        except UnsupportedDDL as error:
+            counts["refused"] += 1
+            findings.append(_not_applicable(written, error))
+            text = f"not applicable: statement {written.number}, line {written.line}: {error}"
+        else:
+            continue
+        if not as_json:
+            click.echo(text)
+    applied, refused = counts["applied"], counts["refused"]
+    parsed = counts["parsed"] + applied + refused
+    if as_json:
+        print_json(CheckedDdl(parsed, counts["ignored"], counts["failed"], tuple(findings)))
+        raise SystemExit(1 if counts["failed"] else 0)
     if base is not None:
-        click.echo(f"{counts['applied']} applied, {counts['refused']} not applicable")
-    parsed = counts["parsed"] + counts["applied"] + counts["refused"]
+        click.echo(f"{applied} applied, {refused} not applicable")
     click.echo(f"{parsed} parsed, {counts['ignored']} ignored, {counts['failed']} failed")
     raise SystemExit(1 if counts["failed"] else 0)
 
 
-def _check(written: Written, context: ServerContext, base: Catalog | None) -> str:
-    """Parse one statement, and apply it if there is a base; returns the outcome."""
-    try:
-        statement = parse(written.sql, context)
-    except UnparsableDDL as error:
-        click.echo(_failure(written, error))
-        return "failed"
+def _outcome(written: Written, context: ServerContext, base: Catalog | None) -> str:
+    """Parse one statement, and apply it if there is a base.
+
+    Raises:
+        UnparsableDDL: It is not understood.
+        UnsupportedDDL: It does not apply to the base.
+    """
+    statement = parse(written.sql, context)
     if isinstance(statement, Irrelevant):
         return "ignored"
     if base is None:
         return "parsed"
-    try:
-        base.copy().execute(statement, context)
-    except UnsupportedDDL as error:
-        click.echo(f"not applicable: statement {written.number}, line {written.line}: {error}")
-        return "refused"
+    base.copy().execute(statement, context)
     return "applied"
 
 
-def _failure(written: Written, error: UnparsableDDL) -> str:
+def _failed(written: Written, error: UnparsableDDL) -> DdlFinding:
+    line, column = _place(written, error)
+    return DdlFinding("failed", written.number, line, column, error.message, error.hint, error.code)
+
+
+def _not_applicable(written: Written, error: UnsupportedDDL) -> DdlFinding:
+    return DdlFinding(
+        "not applicable", written.number, written.line, 0, error.message, error.hint, error.code
+    )
+
+
+def _place(written: Written, error: UnparsableDDL) -> tuple[int, int]:
+    """Line and column of what is not understood, from 1 on."""
     before = written.sql[: error.offset]
-    line = written.line + before.count("\n")
-    column = error.offset - (before.rfind("\n") + 1) + 1
+    return written.line + before.count("\n"), error.offset - (before.rfind("\n") + 1) + 1
+
+
+def _failure(written: Written, error: UnparsableDDL) -> str:
+    line, column = _place(written, error)
     caret = "\n".join(f"    {each}" for each in error.caret().split("\n"))
     place = f"statement {written.number}, line {line}, column {column}"
     return f"failed: {place}: {error.message}\n{caret}"

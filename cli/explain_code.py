@@ -8,12 +8,16 @@ import click
 
 from shardmerge.schemas.codes.registry import codes
 
+from .options import json_option
+from .screen import print_json
+
 _DIGITS = re.compile(r"(?:SM-)?(\d{4})", re.IGNORECASE)
 
 
 @click.command("explain-code")
 @click.argument("code")
-def explain_code(code: str) -> None:
+@json_option
+def explain_code(code: str, as_json: bool) -> None:
     """Say what CODE (such as SM-1203) means: what was seen, its cause, and what you can do."""
     found = _DIGITS.fullmatch(code.strip().rstrip(":"))
     known = codes().get(f"SM-{found[1]}") if found else None
@@ -22,4 +26,7 @@ def explain_code(code: str) -> None:
             f"{code} is no code of this version (codes look like SM-1203). A newer version may "
             "have written it: ask the version that did"
         )
-    click.echo(str(known))
+    if as_json:
+        print_json(known)
+    else:
+        click.echo(str(known))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -10,27 +9,20 @@ import click
 from shardmerge.agents.replay.bundle import Manifest
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .bundles import everything, write_from_kafka
+from .options import FILE, json_option, pipeline_option
+from .parameters import read_pipeline
+from .screen import print_json
+from .views.call_shapes import Exported, ExportedPart
 
 
 @click.command()
-@click.option(
-    "--pipeline",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The pipeline file.",
-)
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The file to write; it must not exist.",
-)
-def export(path: Path, output: Path) -> None:
+@pipeline_option
+@click.option("--output", type=FILE, required=True, help="The file to write; it must not exist.")
+@json_option
+def export(path: Path, output: Path, as_json: bool) -> None:
     """Write everything that a pipeline decided, and from what, into one file.
 
     The bundle holds the records of schema-log, ddl, joined-schemas, sink-progress, commands and the
@@ -40,10 +32,12 @@ def export(path: Path, output: Path) -> None:
     if output.exists():
         raise click.UsageError(f"{output} exists: choose another name, or remove it")
     try:
-        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
-        manifest = _write(pipeline, output)
+        manifest = _write(read_pipeline(path), output)
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
+    if as_json:
+        print_json(_shape(manifest, output))
+        return
     for topic in dict.fromkeys(part.topic for part in manifest.parts):
         parts = [part for part in manifest.parts if part.topic == topic]
         ends = ", ".join(f"{part.begin} to {part.end}" for part in parts)
@@ -51,6 +45,14 @@ def export(path: Path, output: Path) -> None:
     for topic in manifest.missing:
         click.echo(f"{topic}: does not exist, so the bundle lacks it", err=True)
     click.echo(f"{output}: {output.stat().st_size:,} bytes")
+
+
+def _shape(manifest: Manifest, output: Path) -> Exported:
+    parts = tuple(
+        ExportedPart(part.topic, part.partition, part.begin, part.end, part.records)
+        for part in manifest.parts
+    )
+    return Exported(str(output), output.stat().st_size, parts, manifest.missing)
 
 
 def _write(pipeline: Pipeline, output: Path) -> Manifest:

@@ -1,4 +1,4 @@
-"""Options and kinds of values that several commands have in common."""
+"""Kinds of values that several commands take, and the pipeline file."""
 
 from __future__ import annotations
 
@@ -19,14 +19,6 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-FILE = click.Path(dir_okay=False, path_type=Path)
-
-pipeline_option = click.option(
-    "--pipeline", "path", type=FILE, required=True, help="The pipeline file."
-)
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="JSON for machines; its shapes are in the reference."
-)
 
 
 class Time(click.ParamType):

@@ -23,7 +23,8 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
 from .bundles import folded, replayed, write_from_kafka
-from .parameters import FILE, Time
+from .options import FILE
+from .parameters import Time
 
 
 @click.command()

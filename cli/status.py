@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
 from pathlib import Path
 
 import click
 
-from shardmerge.local.line import Line
+from shardmerge.agents.coordination.state.state_rows import header_key
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .endings import ExitCode, telling_errors
-from .parameters import FILE, json_option, read_pipeline
-from .screen import progress_of
-from .views.commands import show
-from .views.reading import read_picture
+from .options import FILE, json_option
+from .parameters import read_pipeline
+from .screen import progress_of, show
+from .views.reading import read_picture, read_table
 from .views.shapes import PipelineStatus
 from .views.status import pipeline_status
 
@@ -46,12 +47,20 @@ def status(path: Path | None, directory: Path, as_json: bool) -> None:
 
 def _of(pipeline: Pipeline) -> PipelineStatus:
     with progress_of("decisions") as progress:
-        return pipeline_status(read_picture(pipeline, progress, servers=True))
+        picture = read_picture(pipeline, progress, servers=True)
+    with progress_of("the agents' table") as progress:
+        rows = read_table(pipeline, progress)
+    states = {}
+    for target in picture.targets():
+        if rows.get(header_key(target)) is not None:
+            states[target] = rows.state(target)
+    return pipeline_status(picture, states)
 
 
 def _of_line(directory: Path) -> PipelineStatus:
     """The status of a local line, whose processes can be looked at as well."""
-    line = Line(directory)
+    # Only this needs the local stack, which is half of all imports.
+    line = import_module("shardmerge.local.line").Line(directory)
     try:
         line.attach()
         down = [f"not up: {fault}" for fault in line.faults()]

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 import click
 
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
-from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.spark_sink.process.settings import settings_from
 
 from .endings import loaded
+from .options import FILE, json_option
+from .parameters import read_pipeline
+from .screen import print_json
+from .views.call_shapes import TableUpkeep
 
 if TYPE_CHECKING:
     from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance, Upkeep
 
 _PIPELINE = click.option(
-    "--pipeline",
-    "path",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
+    "--pipeline", "path", type=FILE, required=True,
     help="The pipeline file; its target's kind is iceberg.",
-)
+)  # fmt: skip
 
 
 @click.group()
@@ -34,9 +34,10 @@ def target() -> None:
 
 @target.command()
 @_PIPELINE
-def compact(path: Path) -> None:
+@json_option
+def compact(path: Path, as_json: bool) -> None:
     """Rewrite small data files, and files with deleted rows, as fewer large ones."""
-    _maintain(path, lambda maintenance: maintenance.compact())
+    _maintain(path, lambda maintenance: maintenance.compact(), as_json=as_json)
 
 
 @target.command()
@@ -56,14 +57,18 @@ def compact(path: Path) -> None:
     show_default=True,
     help="Age in hours; younger snapshots are kept in any case.",
 )
-def expire(path: Path, keep: int, hours: float) -> None:
+@json_option
+def expire(path: Path, keep: int, hours: float, as_json: bool) -> None:
     """Remove old snapshots and the files that only they use."""
-    _maintain(path, lambda maintenance: maintenance.expire(keep, round(hours * 3600)))
+    seconds = round(hours * 3600)
+    _maintain(path, lambda maintenance: maintenance.expire(keep, seconds), as_json=as_json)
 
 
-def _maintain(path: Path, work: Callable[[Maintenance], Sequence[Upkeep]]) -> None:
+def _maintain(
+    path: Path, work: Callable[[Maintenance], Sequence[Upkeep]], *, as_json: bool
+) -> None:
     try:
-        pipeline = parse_pipeline(path.read_text(encoding="utf-8"), os.environ)
+        pipeline = read_pipeline(path)
         if pipeline.target.kind != "iceberg":
             raise ConfigError(
                 f"the target's kind is {pipeline.target.kind}, which needs no such upkeep",
@@ -74,6 +79,9 @@ def _maintain(path: Path, work: Callable[[Maintenance], Sequence[Upkeep]]) -> No
         maintenance = module.Maintenance(settings, pipeline)
         try:
             for done in work(maintenance):
+                if as_json:
+                    print_json(TableUpkeep(str(done.table), done.counts))
+                    continue
                 counts = ", ".join(f"{name} {count}" for name, count in done.counts.items())
                 click.echo(f"{done.table}: {counts or 'nothing to do'}")
         finally:

@@ -1,45 +1,25 @@
-"""How every process logs: one line for each event, with fields, for people or as JSON.
+"""How every process logs: one event at a time, with fields.
 
 ``log = logger(__name__)`` gives a module its logger, ``log.info("shard_emptied", shard=shard)``
 logs. An event's name is a literal ``noun_verb``; everything that varies is a field. The meaning of
 each event and of each field is in ``docs/log_events.toml``, from which the reference page is made.
-
-``set_up`` says once for a process where lines go and how they look. Records of libraries (Faust,
-aiokafka, py4j) come out in the same form, as the event ``library_logged``. In a process that was
-not set up, such as a Python worker of Spark, Python's own handler prints warnings and errors with
-the same fields.
+``log_lines`` makes lines of them.
 """
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import logging
 import re
 import sys
-import traceback
-from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any, cast
 
 import structlog
 from structlog.typing import EventDict
 
-from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
+from .log_lines import error_fields
 
-PLAIN, JSON = "plain", "json"
-FORMS = (PLAIN, JSON)
-LOG_FORMAT = "SHARDMERGE_LOG_FORMAT"
-"""The environment variable with the form of the lines."""
-
-STANDARD = ("time", "level", "event", "logger", "process")
-"""Keys of every JSON line. No field has one of these names."""
-
-_QUIET = ("aiokafka", "faust", "mode", "kafka")
-"""Libraries whose records count from WARNING on, unless the level is DEBUG."""
-_ALWAYS_QUIET = ("py4j", "urllib3")
-"""Libraries whose records count from WARNING on."""
-LIBRARIES = (*_QUIET, *_ALWAYS_QUIET)
 _SECRET = re.compile(r"password|secret|token|credential", re.IGNORECASE)
 _HIDDEN = "***"
 _OF_STRUCTLOG = ("exc_info", "stack_info", "stacklevel")
@@ -70,16 +50,6 @@ def _plain_fields(_: Any, __: str, event: EventDict) -> EventDict:
             fields |= error_fields(name, value)
         else:
             fields[name] = _plain(value)
-    return fields
-
-
-def error_fields(name: str, error: BaseException) -> dict[str, Any]:
-    """An error as fields: ``error``, ``error_type``, and ``hint`` and ``code`` if it has them."""
-    fields: dict[str, Any] = {name: str(error), f"{name}_type": type(error).__name__}
-    if isinstance(error, ShardMergeError):
-        fields[name] = error.message
-        fields |= {"hint": error.hint} if error.hint else {}
-        fields["code"] = error.code
     return fields
 
 
@@ -118,120 +88,3 @@ def _text_of(fields: Mapping[str, Any]) -> str:
         for name, value in fields.items()
     }
     return _logfmt(None, "", texts)
-
-
-class EventFormatter(logging.Formatter):
-    """Makes a line of a log record.
-
-    Args:
-        process: Name of the process in every line, such as ``sink``.
-        form: ``plain`` or ``json``.
-    """
-
-    def __init__(self, process: str, form: str = PLAIN) -> None:
-        super().__init__()
-        self._process, self._form = process, form
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line. In the plain form an exception's traceback follows in lines of its own."""
-        when = dt.datetime.fromtimestamp(record.created, dt.UTC)
-        time = when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        event = getattr(record, "event", None)
-        if self._form == JSON:
-            return self._json(record, time, event)
-        text = record.getMessage()
-        text = text if event else f"{record.name}: {text}"
-        line = f"{time} {record.levelname} {self._process} {text}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-    def _json(self, record: logging.LogRecord, time: str, event: str | None) -> str:
-        fields = getattr(record, "fields", {}) if event else {"message": record.getMessage()}
-        line = {
-            "time": time,
-            "level": record.levelname.lower(),
-            "event": event or "library_logged",
-            "logger": record.name,
-            "process": self._process,
-            **fields,
-        }
-        if record.exc_info and record.exc_info[1] is not None:
-            line["exception"] = _exception(record.exc_info[1])
-        return json.dumps(line, ensure_ascii=False, default=str)
-
-
-def _exception(error: BaseException) -> dict[str, Any]:
-    """An exception as JSON: type, message, stack, and the code of an error of ours."""
-    shown = error_fields("message", error)
-    return {
-        "type": shown.pop("message_type"),
-        **shown,
-        "stack": "".join(traceback.format_exception(error)),
-    }
-
-
-class _Stderr(logging.Handler):
-    """Writes to what ``sys.stderr`` is at the moment of the record."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a record's line."""
-        try:
-            sys.stderr.write(f"{self.format(record)}\n")
-            sys.stderr.flush()
-        except Exception:
-            self.handleError(record)
-
-
-def set_up(process: str, level: str = "INFO", form: str = PLAIN) -> None:
-    """Let this process log to stderr; a second call replaces what the first one set.
-
-    Args:
-        process: Name of the process in every line.
-        level: From which level on records count: ``DEBUG``, ``INFO``, ``WARNING`` or ``ERROR``.
-        form: ``plain`` or ``json``.
-    """
-    handler = _Stderr()
-    handler.setFormatter(EventFormatter(process, form))
-    root = logging.getLogger()
-    for old in [each for each in root.handlers if isinstance(each, _Stderr)]:
-        root.removeHandler(old)
-    root.addHandler(handler)
-    root.setLevel(level)
-    logging.captureWarnings(True)
-    for name in LIBRARIES:
-        loud = name in _QUIET and level == "DEBUG"
-        logging.getLogger(name).setLevel("DEBUG" if loud else logging.WARNING)
-
-
-def event_in(line: str) -> tuple[dt.datetime, str] | None:
-    """Time and event of a line that a process wrote, in either form; None for any other line."""
-    try:
-        if line.startswith("{"):
-            said = json.loads(line)
-            return dt.datetime.fromisoformat(said["time"]), said["event"]
-        time, _, _, event, *_ = line.split(" ", 4)
-        return dt.datetime.fromisoformat(time), event.rstrip()
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def form_of(given: str | None, env: Mapping[str, str]) -> str:
-    """The form of the lines: as given on the command line, or by ``SHARDMERGE_LOG_FORMAT``.
-
-    Raises:
-        ConfigError: It is neither ``plain`` nor ``json``.
-    """
-    form = given or env.get(LOG_FORMAT) or PLAIN
-    if form not in FORMS:
-        origin = "--log-format" if given else LOG_FORMAT
-        code = "SM-5601" if given else "SM-5501"
-        raise ConfigError(f"{origin} is {form!r}", hint="give plain or json", code=code)
-    return form
-
-
-def add_log_option(parser: ArgumentParser) -> None:
-    """Let a process take ``--log-format``; ``form_of`` reads it."""
-    parser.add_argument(
-        "--log-format",
-        choices=FORMS,
-        help=f"form of the log lines: plain (default) or json ({LOG_FORMAT})",
-    )

@@ -25,11 +25,12 @@ from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.main import main
 from shardmerge.cli.planning import shapes as plan_shapes
-from shardmerge.cli.views import call_shapes, shapes
+from shardmerge.cli.views import call_shapes, decision_shapes, shapes
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
-from shardmerge.connectors.event_log import LOG_FORMAT
+from shardmerge.connectors.log_lines import LOG_FORMAT
 from shardmerge.connectors.metrics.catalog import PROCESSES
+from shardmerge.schemas.codes import registry
 from shardmerge.schemas.codes.registry import families
 from shardmerge.schemas.model import errors
 from shardmerge.schemas.model.policies import RowOperation
@@ -266,8 +267,10 @@ def command_help(
     context = click.Context(command, info_name=name, parent=parent, terminal_width=90)
     yield f"## `{path}`\n\n```text\n{context.get_help()}\n```"
     if isinstance(command, click.Group):
-        for each in sorted(command.commands):
-            yield from command_help(command.commands[each], f"{path} {each}", context)
+        for each in command.list_commands(context):
+            below = command.get_command(context, each)
+            assert below is not None
+            yield from command_help(below, f"{path} {each}", context)
 
 
 def topic_table() -> str:
@@ -350,9 +353,10 @@ def record_sections() -> str:
 def json_sections() -> str:
     """The shapes of the command line's JSON."""
     found: list[type] = []
-    for module in (shapes, plan_shapes, call_shapes):
+    for module in (shapes, decision_shapes, plan_shapes, call_shapes, registry):
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]
+        own = [c for c in own if c is not registry.Family]
         found += sorted(own, key=lambda each: inspect.getsourcelines(each)[1])
     known = {each.__name__ for each in found}
     sections = []
@@ -363,6 +367,8 @@ def json_sections() -> str:
             kind = str(field.type).replace(" | None", " or null")
             if listed := re.fullmatch(r"tuple\[(\w+), \.\.\.\]", kind):
                 kind = f"list of {listed[1]}"
+            elif mapped := re.fullmatch(r"Mapping\[str, (\w+)\]", kind):
+                kind = f"map of {mapped[1]}"
             words = (f"[{w}](#{w.lower()})" if w in known else w for w in kind.split(" "))
             rows.append((f"`{field.name}`", " ".join(words), meanings[field.name]))
         told = table("field | type | meaning", rows)

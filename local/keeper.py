@@ -20,8 +20,9 @@ import click
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.connectors.event_log import form_of, logger, set_up
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.growing_pause import GrowingPause
+from shardmerge.connectors.log_lines import form_of, set_up
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.watchdog import Watchdog

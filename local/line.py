@@ -11,13 +11,10 @@ import contextlib
 import datetime as dt
 import os
 import shutil
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import requests
@@ -25,8 +22,8 @@ import requests
 from shardmerge.connectors.access.mysql import Connection
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.connectors.event_log import event_in
 from shardmerge.connectors.kafka.observer import Observer
+from shardmerge.connectors.log_lines import event_in
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.secured import Secured
 from shardmerge.local.servers.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
@@ -386,12 +383,3 @@ def _started_at(pid: int) -> float:
         return Path(f"/proc/{pid}").stat().st_ctime
     except FileNotFoundError:
         return time.time()
-
-
-def end_on_sigterm() -> None:
-    """Make SIGTERM end this process like an exit, so that what it started is stopped."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    signal.signal(signal.SIGTERM, end)

@@ -15,9 +15,10 @@ from functools import partial
 from types import FrameType
 
 from shardmerge.connectors.access.kafka import check_admitted
-from shardmerge.connectors.event_log import logger, set_up
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.connectors.log_lines import set_up
 from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
 from shardmerge.schemas.pipeline import topics

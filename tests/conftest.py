@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from shardmerge.connectors.event_log import LIBRARIES, LOG_FORMAT
+from shardmerge.connectors.log_lines import LIBRARIES, LOG_FORMAT
 
 LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring",
           "service")  # fmt: skip

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.schemas.records.earlier_statements import actions_of
+
+NO_REASON = CodedText("", "")
 
 
 def written(

@@ -17,6 +17,7 @@ from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.policies import SETTABLE, Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import Fixup, FixupKind
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
@@ -27,6 +28,7 @@ from shardmerge.schemas.target.row_statements import removal
 from . import lock_queue
 from .decision_records import Step, obeyed, refuse, with_statement, with_warning
 from .identities import known_names
+from .removals import rows_stay
 from .settling import settle, settle_or_stay
 from .skips import (
     NOT_HELD,
@@ -165,7 +167,7 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
             state, command, Refusal(reason, "write the rows again on the shard", code="SM-1307")
         )
     columns = tuple(item.column.name for item in of_shard(known.real.columns))
-    fixup = Fixup(known.shard, kind, columns, "an operator asked for it")
+    fixup = Fixup(known.shard, kind, columns, "an operator asked for it", "SM-1811")
     settled = Settled(state, unmoved(state, known_names(state)), {})
     step = obeyed(state, command, settled)
     assert step.decision is not None
@@ -199,20 +201,18 @@ def _leave(state: TargetState, command: OperatorCommand, dialect: Dialect) -> St
         settled = with_opened(settled, {known.shard: state.version})
     step = obeyed(state, command, settled, leaves=(known.shard,))
     if deletes:
-        reason = f"{known.shard} was taken out"
-        step = with_statement(
-            step, removal(state.target, known.shard, state.policies.origin, reason)
-        )
+        gone = CodedText(f"{known.shard} was taken out", "SM-1923")
+        step = with_statement(step, removal(state.target, known.shard, state.policies.origin, gone))
     else:
-        step = with_warning(step, f"rows of {known.shard} stay in the target")
+        step = with_warning(step, rows_stay(known.shard))
     if known.hold is None:
         return step
-    return with_warning(
-        step,
+    text = (
         f"{known.shard} was held at {known.hold.position}: its rows after that are passed over, up "
         "to its next schema change, with which it counts again (`shardmerge command reread` brings "
-        "them then)",
+        "them then)"
     )
+    return with_warning(step, CodedText(text, "SM-1705"))
 
 
 def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:

@@ -16,6 +16,7 @@ from shardmerge.agents.coordination.rows.fixups import with_fixups
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.connectors.debezium.value_limits import limits_of
 from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.model.position import BEGINNING
@@ -27,7 +28,7 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
 from . import commands, lock_queue, optimistic, pessimistic
-from .decision_records import Step, hold, leave, refuse, with_warning
+from .decision_records import Step, hold, leave, refuse, warned, with_warning
 from .identities import assign, known_names
 from .removals import with_removal, without_leaving
 from .settling import settle_or_stay
@@ -72,7 +73,8 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
         change = replace(change, before=None, lineage=())
     step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
     step = _warned(_settled(step), change)
-    return with_warning(step, _BACK.format(change.shard)) if comes_back else step
+    back = CodedText(_BACK.format(change.shard), "SM-1714")
+    return with_warning(step, back) if comes_back else step
 
 
 def obey(
@@ -155,22 +157,20 @@ def _warned(step: Step, change: SchemaChange) -> Step:
         return step
     warnings = _value_warnings(change)
     if change.policies.origin != step.state.policies.origin:
-        warnings.append(
+        text = (
             f"the route gives the target the origin columns {change.policies.origin}, it keeps "
             f"those that it began with: {step.state.policies.origin}"
         )
-    if not warnings:
-        return step
-    decision = replace(step.decision, warnings=(*step.decision.warnings, *warnings))
-    return replace(step, decision=decision)
+        warnings.append(CodedText(text, "SM-1707"))
+    return replace(step, decision=warned(step.decision, warnings)) if warnings else step
 
 
-def _value_warnings(change: SchemaChange) -> list[str]:
+def _value_warnings(change: SchemaChange) -> list[CodedText]:
     """Warnings about values that arrive changed, for columns that the change adds or retypes."""
     before = {c.name: c.type for c in change.before.columns} if change.before else {}
     made = [c for c in change.after.columns if before.get(c.name) != c.type] if change.after else []
     return [
-        f"column {column.name} of {change.shard}: {limit.sentence}"
+        CodedText(f"column {column.name} of {change.shard}: {limit.sentence}", "SM-1708")
         for column in made
         for limit in limits_of(column.type, column.nullable)
         if limit.told_by_ddl

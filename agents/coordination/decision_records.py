@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from shardmerge.agents.coordination.state.shard_state import Hold, Pending, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -45,7 +46,7 @@ def emit(
     tracked: ShardSchema | None,
     *,
     releases: Iterable[Release] = (),
-    warnings: tuple[str, ...] = (),
+    warnings: Iterable[CodedText] = (),
 ) -> Step:
     """Answer a change that is not held: EMIT with statements for the target, NOOP without.
 
@@ -63,7 +64,8 @@ def emit(
     decision = _decision(state, change, tracked)
     known = state.shards.get(change.shard)
     columns = _without(decision.columns, known.left_out if known else ())
-    return _moved(state, replace(decision, columns=columns, warnings=warnings), answer, releases)
+    decision = warned(replace(decision, columns=columns), warnings)
+    return _moved(state, decision, answer, releases)
 
 
 def obeyed(
@@ -105,11 +107,12 @@ def refuse(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
 def _moved(
     state: TargetState, decision: Decision, answer: Joined, releases: Iterable[Release]
 ) -> Step:
-    warnings = (*decision.warnings, *answer.notes)
+    warnings = answer.notes
     if not state.propagates and state.schema is not None:
         if answer.statements:
             texts = "; ".join(statement.sql for statement in answer.statements)
-            warnings += (f"propagation is disabled, so this is not done: {texts}",)
+            text = f"propagation is disabled, so this is not done: {texts}"
+            warnings += (CodedText(text, "SM-1704"),)
         answer = unmoved(state, answer.names)
     state = replace(
         state,
@@ -129,12 +132,11 @@ def _moved(
     if releases:
         reason += f"; released: {', '.join(str(release.shard) for release in releases)}"
     decision = replace(
-        decision,
+        warned(decision, warnings),
         outcome=Outcome.EMIT if answer.statements else Outcome.NOOP,
         statements=answer.statements,
         reason=reason,
         releases=releases,
-        warnings=warnings,
         reloads=tuple(Reload(name, state.shards[name].position) for name in answer.reloads),
     )
     return Step(state, decision, _joined_record(state))
@@ -204,12 +206,11 @@ def leave(state: TargetState, change: SchemaChange, settled: Settled) -> Step:
     if gone and gone.hold:
         # Its table is gone, and with it the schema that its rows waited for.
         releases.append(Release(change.shard, state.version))
-        warnings.append(
+        text = (
             f"{change.shard} was held at {gone.hold.position}: its rows after that are passed over"
         )
-    step = emit(
-        settled.state, change, settled.answer, None, releases=releases, warnings=tuple(warnings)
-    )
+        warnings.append(CodedText(text, "SM-1705"))
+    step = emit(settled.state, change, settled.answer, None, releases=releases, warnings=warnings)
     assert step.decision is not None
     return replace(step, decision=replace(step.decision, live=False))
 
@@ -230,11 +231,22 @@ def with_statement(step: Step, statement: TargetStatement) -> Step:
     return replace(step, decision=decision)
 
 
-def with_warning(step: Step, warning: str) -> Step:
+def with_warning(step: Step, warning: CodedText) -> Step:
     """The same step, with this warning before the others."""
-    assert step.decision is not None
-    decision = replace(step.decision, warnings=(warning, *step.decision.warnings))
-    return replace(step, decision=decision)
+    decision = step.decision
+    assert decision is not None
+    others = replace(decision, warnings=(), warning_codes=())
+    return replace(step, decision=warned(others, (warning, *decision.notices)))
+
+
+def warned(decision: Decision, warnings: Iterable[CodedText]) -> Decision:
+    """The decision with more warnings, after the others."""
+    found = (*decision.notices, *warnings)
+    return replace(
+        decision,
+        warnings=tuple(warning.text for warning in found),
+        warning_codes=tuple(warning.code for warning in found),
+    )
 
 
 def _with_left_out(state: TargetState, release: Release) -> Release:

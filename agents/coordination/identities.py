@@ -25,6 +25,7 @@ from shardmerge.schemas.lattice.copied_columns import Copy, are_kin, later_names
 from shardmerge.schemas.lattice.joined import ShardSchema, name_at_birth
 from shardmerge.schemas.lattice.origin_columns import with_origin
 from shardmerge.schemas.lattice.type_join import joined_type
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.model.shard_columns import Lineage
@@ -47,7 +48,7 @@ class Assigned:
     names: Mapping[str, str]
     generations: Mapping[str, int]
     copies: tuple[Copy, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[CodedText, ...]
 
 
 def known_names(state: TargetState) -> dict[str, str]:
@@ -76,7 +77,7 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     kept = [before.get(x.before.lower()) if x.before else None for x in lineages]
     copies = _Copies(state, change, book, {*before.values()})
     ids: list[str] = []
-    warnings: list[str] = []
+    warnings: list[CodedText] = []
     for lineage, column_id in zip(lineages, kept, strict=True):
         found = column_id or ""
         if column_id is not None and _is_called_anew(state, book, column_id, lineage):
@@ -242,21 +243,23 @@ class _NameBook:
         self._ids.setdefault(folded, column_id)
         return column_id
 
-    def rename(self, column_id: str, lineage: Lineage) -> str:
-        """Follow a rename in the target; a text why not, or "" when nothing contradicts."""
+    def rename(self, column_id: str, lineage: Lineage) -> CodedText | None:
+        """Follow a rename in the target; a text why not, or None when nothing contradicts."""
         current, old, new = self.names[column_id], lineage.before, lineage.name
         if old.lower() == new.lower() or current.lower() == new.lower():
-            return ""
+            return None
         if current.lower() != old.lower():
-            return (
+            return CodedText(
                 f"this shard renames {old!r} to {new!r}, the target's column stays "
-                f"{current!r}, as another shard renamed it"
+                f"{current!r}, as another shard renamed it",
+                "SM-1706",
             )
         if self.find(new) is not None:
-            return (
+            return CodedText(
                 f"this shard renames {old!r} to {new!r}, the target's column stays {old!r}, "
-                f"since the target has another column {new!r}"
+                f"since the target has another column {new!r}",
+                "SM-1706",
             )
         self.names[column_id] = new
         self._index()
-        return ""
+        return None

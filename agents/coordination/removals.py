@@ -10,6 +10,8 @@ import re
 from dataclasses import replace
 
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import TOOLS_TABLES
 from shardmerge.schemas.records.schema_changes import SchemaChange
@@ -29,11 +31,14 @@ def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
         step: Its answer.
     """
     if _deletes(state, change) and not _is_swap(change):
-        reason = f"{change.shard} is gone"
-        return with_statement(
-            step, removal(state.target, change.shard, state.policies.origin, reason)
-        )
-    return with_warning(step, f"rows of {change.shard} stay in the target")
+        why = CodedText(f"{change.shard} is gone", "SM-1923")
+        return with_statement(step, removal(state.target, change.shard, state.policies.origin, why))
+    return with_warning(step, rows_stay(change.shard))
+
+
+def rows_stay(shard: ShardId) -> CodedText:
+    """What the operator is told when a shard leaves and its rows do not."""
+    return CodedText(f"rows of {shard} stay in the target", "SM-1713")
 
 
 def without_leaving(state: TargetState, change: SchemaChange) -> TargetState:

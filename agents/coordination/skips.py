@@ -26,6 +26,7 @@ from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.lattice.joined import Conflict, ShardSchema
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import origin_part
@@ -158,12 +159,12 @@ def with_left_out(step: Step) -> Step:
         if shard is None or shard.actual is None or not release.left_out:
             continue
         names = (c.column.name for c in shard.actual.columns if c.id in release.left_out)
-        step = with_warning(
-            step,
+        text = (
             f"values of {release.shard} in {', '.join(names)} are left out: rows in the target "
             "keep theirs, rows that are written get the default, until a DDL of the shard changes "
-            "the column",
+            "the column"
         )
+        step = with_warning(step, CodedText(text, "SM-1709"))
     return step
 
 

@@ -13,6 +13,7 @@ from shardmerge.schemas.lattice.copied_columns import contradiction, copy_moves,
 from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.lattice.type_join import PUBLISHED, TypeRules
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import OriginPart, without_origin
 from shardmerge.schemas.model.policies import Keyless, Mode
@@ -52,7 +53,7 @@ class Joined:
     joined: JoinedTable | None
     names: Mapping[str, str]
     told: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[CodedText, ...] = ()
     reloads: tuple[ShardId, ...] = ()
 
 

@@ -21,6 +21,7 @@ from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.records.topic_records import command_of, logged_change
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
@@ -70,13 +71,8 @@ class TrackerHandler:
 
     def _forward(self, rows: Rows, record: SourceRecord) -> Effects:
         """Forward a command to the schema-log; ``set-schema`` also changes the tracked table."""
-        command = codec.decode(record.value or b"")
-        if not isinstance(command, OperatorCommand):
-            raise ContractError(
-                f"{record.topic}@{record.offset} is a {type(command).__name__}",
-                hint="write commands with `shardmerge command`",
-                code="SM-2105",
-            )
+        place = f"{record.topic}@{record.offset}"
+        command = command_of(codec.decode(record.value or b""), place)
         command = replace(command, id=ChangeId(record.topic, record.offset))
         puts: dict[bytes, bytes | None] = {}
         shard = command.shard
@@ -112,13 +108,8 @@ class CoordinatorHandler:
         Raises:
             ContractError: Neither a SchemaChange nor an OperatorCommand.
         """
-        came = codec.decode(record.value or b"")
-        if not isinstance(came, (SchemaChange, OperatorCommand)):
-            raise ContractError(
-                f"{record.topic}/{record.partition}@{record.offset} is a {type(came).__name__}",
-                hint="only the agents write to the schema-log",
-                code="SM-2105",
-            )
+        place = f"{record.topic}/{record.partition}@{record.offset}"
+        came = logged_change(codec.decode(record.value or b""), place)
         state = self._states.get(rows, came.target)
         step = self.step(state, came)
         if step.decision is None:

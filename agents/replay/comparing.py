@@ -19,8 +19,8 @@ from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision
-from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.records.topic_records import logged_change
 
 from .details import details, key_text
 
@@ -218,21 +218,14 @@ class Changes(Keyed):
         super().__init__(topic, reader, self._identity_in_topic)
 
     def _identity_in_topic(self, record: StoredRecord) -> Identity:
-        change = codec.decode(record.value or b"")
+        change = logged_change(codec.decode(record.value or b""), record.place)
         if isinstance(change, SchemaChange):
             name = _change_name(str(change.id), str(change.shard), str(change.target))
-        elif isinstance(change, OperatorCommand):
+        else:
             name = _command_name(str(change.id), str(change.target))
             if change.shard is not None:
                 at = (record.partition, change.shard.source)
                 self.told_after[change.id.offset] = self._places.get(at, (-1, -1))[0]
-        else:
-            raise ContractError(
-                f"the schema-log holds a {type(change).__name__}: only schema changes and commands "
-                "belong there",
-                hint="only the agents write to the schema-log",
-                code="SM-2105",
-            )
         if name not in self._seen:
             self._seen.add(name)
             self._check_order(name, change.id, record)

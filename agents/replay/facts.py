@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from shardmerge.agents.coordination.state.shard_state import Hold, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.connectors.formats.stored_record import iso_time
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.mysql_text import check_clause, column_definition, index_clause
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -126,12 +126,6 @@ def shard_extras(shard: ShardState) -> dict[str, Any]:
     """The same of a shard and of its hold."""
     found = _extras(shard, _SHARD_TOLD)
     return {**found, **(_extras(shard.hold, _HOLD_TOLD) if shard.hold else {})}
-
-
-def iso_time(ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC."""
-    moment = datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _options(schema: TableSchema) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.effects import Effects, Fold, SourceRecord
@@ -77,7 +76,7 @@ class MemoryRows:
     def state(self, target: TargetTable) -> TargetState:
         """The coordinator's state of a target; the initial one before its first change."""
         if self.get(state_rows.header_key(target)) is None:
-            return coordinator.initial(target)
+            return TargetState(target)
         return state_rows.stored_state(target, self.get, self._of_target.get(target, {}))
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.connectors.formats.stored_record import iso_time
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.codec import Record
@@ -19,7 +20,7 @@ from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .comparing import COUNTED, Comparison
-from .facts import create_table, iso_time, schema_lines, shard_extras, target_extras
+from .facts import create_table, schema_lines, shard_extras, target_extras
 from .steps import Step
 from .verify import Verification
 
@@ -132,12 +133,13 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
     if decision.hint:
         yield "", f"remedy: {decision.hint}"
     for statement in decision.statements:
-        yield "statement", f"{statement.sql}\n{statement.kind}: {statement.reason}"
+        why = coded(statement.code, statement.reason)
+        yield "statement", f"{statement.sql}\n{statement.kind}: {why}"
     for release in decision.releases:
         yield "releases", f"{release.shard}, its gates up to version {release.through}"
     for fixup in decision.fixups:
         yield "fix-up", f"{fixup.kind} of {fixup.shard} ({', '.join(fixup.columns)})"
-        yield "", fixup.reason
+        yield "", coded(fixup.code, fixup.reason)
     for reload in decision.reloads:
         yield "reloads", f"{reload.shard}: its rows before {reload.position} go"
     for word, shards in (
@@ -147,8 +149,8 @@ def _decided(decision: Decision) -> Iterator[tuple[str, str]]:
     ):
         if shards:
             yield word, ", ".join(map(str, shards))
-    for warning in decision.warnings:
-        yield "warning", warning
+    for warning in decision.notices:
+        yield "warning", coded(warning.code, warning.text)
     if not decision.live:
         yield "leaves", f"{decision.shard} is no shard of the target any more"
     for item in fields(decision):
@@ -160,7 +162,7 @@ _DECISION_TOLD = frozenset(
     ("id", "target", "version", "shard", "position", "outcome", "statements", "reason", "hint",
      "code",
      "conflict", "columns", "key", "live", "releases", "pauses", "resumes", "warnings",
-     "fixups", "reloads", "snapshot", "ddl", "ts_ms")
+     "warning_codes",     "fixups", "reloads", "snapshot", "ddl", "ts_ms")
 )  # fmt: skip
 """Fields that are shown in words, and those that the record or the state already shows."""
 

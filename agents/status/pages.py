@@ -255,14 +255,17 @@ def _decisions(decisions: Sequence[Decision], kept: int) -> str:
 
 def _answer(decision: Decision) -> str:
     statements = "".join(
-        f'<pre>{escape(s.sql)}</pre><div class="quiet">{escape(s.kind)}: {escape(s.reason)}</div>'
+        f"<pre>{escape(s.sql)}</pre>"
+        f'<div class="quiet">{escape(s.kind)}: {_coded(s.code, s.reason)}</div>'
         for s in decision.statements
     )
     reason = "" if statements else f"<pre>{_coded(decision.code, decision.reason)}</pre>"
-    notes = [*decision.warnings, *([f"→ {decision.hint}"] if decision.hint else [])]
+    notes = [_coded(warning.code, warning.text) for warning in decision.notices]
+    if decision.hint:
+        notes.append(escape(f"→ {decision.hint}"))
     if decision.releases:
-        notes.append(f"releases {', '.join(map(str, decision.released))}")
-    return statements + reason + "".join(f'<div class="note">{escape(n)}</div>' for n in notes)
+        notes.append(escape(f"releases {', '.join(map(str, decision.released))}"))
+    return statements + reason + "".join(f'<div class="note">{note}</div>' for note in notes)
 
 
 def _ignored(decisions: Sequence[Decision]) -> str:

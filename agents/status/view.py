@@ -132,7 +132,7 @@ class StatusView:
     ) -> Iterator[tuple[TargetTable, int, Mapping[Outcome, int], Iterator[ShardView]]]:
         """Each target with its version, how many decisions had which outcome, and its shards."""
         for target, state in self._targets.items():
-            shards = (_paused(shard, state.paused) for shard in state.shards.values())
+            shards = (as_paused(shard, state.paused) for shard in state.shards.values())
             yield target, state.version, state.outcomes, shards
 
     def ignored(self) -> tuple[Decision, ...]:
@@ -172,7 +172,7 @@ class StatusView:
             state.paused.discard(decision.shard)
 
     def _view(self, target: TargetTable, state: _Target) -> TargetView:
-        shards = tuple(_paused(state.shards[s], state.paused) for s in sorted(state.shards))
+        shards = tuple(as_paused(state.shards[s], state.paused) for s in sorted(state.shards))
         joined = state.joined
         counting = [s for s in shards if s.state != "left" and s.column_ids]
         return TargetView(
@@ -211,7 +211,8 @@ def _after(decision: Decision, earlier: ShardView | None) -> ShardView:
     return replace(held, column_ids=before)
 
 
-def _paused(shard: ShardView, paused: Container[ShardId]) -> ShardView:
+def as_paused(shard: ShardView, paused: Container[ShardId]) -> ShardView:
+    """The shard as paused, if it is one of these and nothing holds it."""
     if shard.state != "live" or shard.shard not in paused:
         return shard
     return replace(

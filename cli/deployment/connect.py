@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,17 +10,17 @@ import click
 
 from shardmerge.cli.clients import connect_rest
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.parameters import complete_source, json_option, pipeline_option, read_pipeline
-from shardmerge.cli.screen import terminal
+from shardmerge.cli.options import json_option, pipeline_option
+from shardmerge.cli.parameters import complete_source, read_pipeline
+from shardmerge.cli.screen import print_json, show
+from shardmerge.cli.views.call_shapes import ConnectorAction
 from shardmerge.cli.views.reading import connector_state
 from shardmerge.cli.views.shapes import ConnectorState
-from shardmerge.cli.views.tables import styled, table
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.watchdog import main as watch_connectors
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
-from shardmerge.schemas.records.plain import to_plain
 
 _sources = click.argument(
     "sources", nargs=-1, metavar="[SOURCE]...", shell_complete=complete_source
@@ -39,8 +38,9 @@ def connect() -> None:
 
 @connect.command()
 @pipeline_option
+@json_option
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds for each connector.")
-def apply(path: Path, timeout: float) -> None:
+def apply(path: Path, as_json: bool, timeout: float) -> None:
     """Make the topics, and make or change the connectors as the pipeline file says.
 
     An unchanged connector is left alone. Waits until each connector runs.
@@ -49,8 +49,9 @@ def apply(path: Path, timeout: float) -> None:
     source does not answer, or Connect refuses a connector.
     """
     with telling_errors(), _opened(path) as (pipeline, rest):
-        for name in deploy_connectors(pipeline, rest, timeout):
-            click.echo(f"{name}: RUNNING")
+        names = deploy_connectors(pipeline, rest, timeout)
+    pairs = zip(pipeline.sources, names, strict=True)
+    show([ConnectorState(source.name, name, "RUNNING") for source, name in pairs], as_json=as_json)
 
 
 @connect.command()
@@ -68,7 +69,7 @@ def status(sources: tuple[str, ...], path: Path, as_json: bool) -> None:
             connector_state(source.name, name, rest.status(name))
             for source, name in _chosen(pipeline, sources)
         ]
-    _show(found, as_json=as_json)
+    show(found, as_json=as_json)
     bad = any(connector.state != "RUNNING" for connector in found)
     raise SystemExit(ExitCode.FOUND if bad else ExitCode.GOOD)
 
@@ -76,39 +77,44 @@ def status(sources: tuple[str, ...], path: Path, as_json: bool) -> None:
 @connect.command()
 @_sources
 @pipeline_option
+@json_option
 @click.option("--failed", is_flag=True, help="Only what failed of them.")
-def restart(sources: tuple[str, ...], path: Path, failed: bool) -> None:
+def restart(sources: tuple[str, ...], path: Path, as_json: bool, failed: bool) -> None:
     """Restart connectors with their tasks; each goes on where it stopped.
 
     Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when Connect does not
     answer.
     """
     with telling_errors(), _opened(path) as (pipeline, rest):
-        for _, name in _chosen(pipeline, sources):
+        for source, name in _chosen(pipeline, sources):
             (rest.restart_failed if failed else rest.restart)(name)
-            click.echo(f"{name}: restarted")
+            _say(ConnectorAction(source.name, name, "restarted"), as_json=as_json)
 
 
 @connect.command()
 @_sources
 @pipeline_option
+@json_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(sources: tuple[str, ...], path: Path, yes: bool) -> None:
+def delete(sources: tuple[str, ...], path: Path, as_json: bool, yes: bool) -> None:
     """Delete connectors. Their topics and offsets stay, so `connect apply` goes on from there.
 
     Ends with 0; with 1 when the question was answered with no; with 2 when the call or the pipeline
     file is wrong; with 3 when Connect does not answer.
     """
     with telling_errors(), _opened(path) as (pipeline, rest):
-        names = [name for _, name in _chosen(pipeline, sources)]
+        chosen = _chosen(pipeline, sources)
         if not yes:
-            click.confirm(f"delete {', '.join(names)} at {rest.url}?", abort=True)
+            names = ", ".join(name for _, name in chosen)
+            # JSON alone goes to stdout: a script reads it.
+            click.confirm(f"delete {names} at {rest.url}?", abort=True, err=as_json)
         known = rest.connectors()
-        for name in names:
+        for source, name in chosen:
             for each in (*readings_among(known, name), name):
                 if each in known:
                     rest.delete(each)
-                click.echo(f"{each}: {'deleted' if each in known else 'there was none'}")
+                done = "deleted" if each in known else "there was none"
+                _say(ConnectorAction(source.name, each, done), as_json=as_json)
 
 
 @connect.command()
@@ -136,18 +142,11 @@ def watch(
     raise SystemExit(watch_connectors([*arguments, *(["--create"] if create else ())]))
 
 
-def _show(found: Sequence[ConnectorState], *, as_json: bool) -> None:
-    console = terminal()
+def _say(action: ConnectorAction, *, as_json: bool) -> None:
     if as_json:
-        for connector in found:
-            click.echo(json.dumps(to_plain(connector), ensure_ascii=False))
-    elif console is not None:
-        rows = [(c.name, styled(c.state), c.reason) for c in found]
-        console.print(table(("connector", "state", "reason"), rows))
+        print_json(action)
     else:
-        for connector in found:
-            reason = f": {connector.reason}" if connector.reason else ""
-            click.echo(f"{connector.name}: {connector.state}{reason}")
+        click.echo(f"{action.name}: {action.done}")
 
 
 @contextmanager

@@ -11,7 +11,9 @@ from typing import Any
 import click
 
 from shardmerge.cli.endings import telling_errors
-from shardmerge.cli.parameters import FILE
+from shardmerge.cli.options import FILE, json_option
+from shardmerge.cli.screen import print_json
+from shardmerge.cli.views.call_shapes import AskedServer, WrittenFile
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
@@ -56,6 +58,7 @@ class _Server(click.ParamType):
     show_default=True, help="Used when the target does not answer.",
 )  # fmt: skip
 @click.option("--offline", is_flag=True, help="Ask no server.")
+@json_option
 def init(
     output: Path,
     *,
@@ -66,6 +69,7 @@ def init(
     target: Address,
     target_kind: str,
     offline: bool,
+    as_json: bool,
 ) -> None:
     """Write a commented pipeline file for the servers that are named.
 
@@ -95,17 +99,36 @@ def init(
         parse_pipeline(text, dict.fromkeys(variables, "-"))
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
-    for address, told in zip((*sources, target), (*seen, at_target), strict=True):
-        place = f"{address.name} ({address.host}:{address.port})"
-        if told.facts is None:
-            click.echo(f"{place}: not read: {told.why}", err=True)
+    missing = dict.fromkeys(name for name in variables if name not in os.environ)
+    words = shlex.quote(str(output))
+    then = tuple(f"shardmerge {each} --pipeline {words}" for each in ("check", "run"))
+    servers = (*map(_asked, sources, seen), _asked(target, at_target))
+    written = WrittenFile(str(output), servers, tuple(missing), then)
+    if as_json:
+        print_json(written)
+    else:
+        _tell(written)
+
+
+def _asked(address: Address, told: Seen) -> AskedServer:
+    facts = told.facts
+    kind, version = (facts.kind, facts.version_text) if facts else ("", "")
+    tables = tuple(f"{database}.{table}" for database, table in told.tables)
+    at = f"{address.host}:{address.port}"
+    return AskedServer(address.name, at, kind, version, tables, "" if facts else told.why)
+
+
+def _tell(written: WrittenFile) -> None:
+    *sources, target = written.servers
+    for server in (*sources, target):
+        place = f"{server.name} ({server.address})"
+        if server.why:
+            click.echo(f"{place}: not read: {server.why}", err=True)
         else:
-            tables = f", {len(told.tables)} tables" if address is not target else ""
-            click.echo(f"{place}: {told.facts.kind} {told.facts.version_text}{tables}")
-    missing = [variable for variable in variables if variable not in os.environ]
-    file_word = shlex.quote(str(output))
-    click.echo(f"wrote {output}; read it, above all its routes. Then:")
-    for variable in dict.fromkeys(missing):
+            tables = f", {len(server.tables)} tables" if server is not target else ""
+            click.echo(f"{place}: {server.kind} {server.version}{tables}")
+    click.echo(f"wrote {written.file}; read it, above all its routes. Then:")
+    for variable in written.missing:
         click.echo(f"  export {variable}=…")
-    click.echo(f"  shardmerge check --pipeline {file_word}")
-    click.echo(f"  shardmerge run --pipeline {file_word}")
+    for line in written.then:
+        click.echo(f"  {line}")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from shardmerge.cli.endings import loaded
-from shardmerge.cli.parameters import pipeline_option
+from shardmerge.cli.options import pipeline_option
 
 
 @click.command()

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import click
 
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.parameters import pipeline_option, read_pipeline
-from shardmerge.connectors.event_log import form_of, set_up
+from shardmerge.cli.options import pipeline_option
+from shardmerge.cli.parameters import read_pipeline
+from shardmerge.connectors.log_lines import form_of, set_up
 from shardmerge.schemas.model.errors import StackError
 
 from .supervision import PartSpec, Supervision

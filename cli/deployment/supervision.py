@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from shardmerge.connectors.event_log import JSON, LOG_FORMAT, logger
+from shardmerge.connectors.event_log import logger
+from shardmerge.connectors.log_lines import JSON, LOG_FORMAT
 from shardmerge.local.servers.processes import ProcessSpec, Supervisor
 from shardmerge.schemas.model.errors import ConfigError, StackError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,12 +17,12 @@ from shardmerge.agents.preview.rollout import TableFile
 from shardmerge.agents.preview.safe_order import DEFAULT_BOUND, SafeOrder, safe_order
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.parameters import FILE, json_option, pipeline_option
+from shardmerge.cli.options import FILE, json_option, pipeline_option
+from shardmerge.cli.screen import print_json
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.plain import to_plain
 
 from .alternatives import alternatives, settings_of
 from .inputs.present import (
@@ -159,7 +158,7 @@ def plan(
             Asked(line, path, told.present, rows), made, _order(line, made, bound), tuple(found)
         )
     if as_json:
-        click.echo(json.dumps(to_plain(report), ensure_ascii=False))
+        print_json(report)
     elif markdown:
         click.echo(plan_markdown(report), nl=False)
     else:

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
-from rich.text import Text
 
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.parameters import (
-    Position,
-    Shard,
-    Target,
-    Time,
-    json_option,
-    pipeline_option,
-    read_pipeline,
-)
-from shardmerge.cli.screen import progress_of, terminal
+from shardmerge.cli.options import json_option, pipeline_option
+from shardmerge.cli.parameters import Position, Shard, Target, Time, read_pipeline
+from shardmerge.cli.screen import progress_of, show
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Outcome
-from shardmerge.schemas.records.plain import to_plain
 
 from .conflicts import conflicts as conflicts_of
 from .decisions import Wanted, decision_lines
@@ -34,26 +24,7 @@ from .explanation import Asked, explanation
 from .picture import Picture
 from .reading import read_log, read_picture, read_table
 from .schema import joined_schema, shard_schema
-from .shapes import Shape
-from .tables import renderables
 from .target_log import AsOf, TargetLog, folded, stored
-from .text import plain_lines
-
-
-def show(shapes: Sequence[Shape], *, as_json: bool) -> None:
-    """Print shapes of one kind: JSON a line each, tables on a terminal, or plain lines."""
-    console = terminal()
-    if as_json:
-        for shape in shapes:
-            click.echo(json.dumps(to_plain(shape), ensure_ascii=False))
-    elif console is not None:
-        for each in renderables(shapes):
-            # A line of text is never broken: it may hold a command.
-            console.print(each, soft_wrap=isinstance(each, Text))
-    else:
-        for shape in shapes:
-            for line in plain_lines(shape):
-                click.echo(line)
 
 
 @click.command()

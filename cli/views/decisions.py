@@ -10,8 +10,8 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import SinkProgress
 
+from .decision_shapes import DecidedFixup, DecisionLine, Reason
 from .picture import Decided, Picture, moment
-from .shapes import DecisionLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,12 @@ def decision_line(decided: Decided, by: str, progress: SinkProgress | None) -> D
         released=tuple(map(str, decision.released)),
         warnings=decision.warnings,
         code=decision.code,
+        warning_codes=tuple(warning.code for warning in decision.notices),
+        statement_reasons=tuple(Reason(s.code, s.reason) for s in decision.statements),
+        fixups=tuple(
+            DecidedFixup(str(f.shard), f.kind.value, f.columns, f.reason, f.code)
+            for f in decision.fixups
+        ),
     )
 
 

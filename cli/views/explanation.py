@@ -11,13 +11,14 @@ from pathlib import Path
 from shardmerge.agents.coordination.ddl_lock import head_of
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 
 from .contradictions import conflict_of, hold_kind, sides_of
 from .picture import Picture, moment
 from .shapes import WITHOUT, Cause, Explanation, StatementStatus, WayOut
-from .status import connector_fault, paused_by, statement_status
+from .status import connector_fault, open_statements, paused_by
 from .target_log import TargetLog
 from .ways_out import out_of_hold, out_of_pause
 
@@ -55,7 +56,7 @@ class Asked:
     def open(self) -> tuple[StatementStatus, ...]:
         """The target's statements that are not executed."""
         progress = self.progress
-        return tuple(map(statement_status, progress.open)) if progress else ()
+        return open_statements(self.picture, progress) if progress else ()
 
 
 def explanation(asked: Asked) -> Explanation:
@@ -125,13 +126,12 @@ def _hold(asked: Asked, state: TargetState, shard: ShardState) -> Cause:
 def _pause(asked: Asked, shard: ShardState) -> Cause:
     version, by = paused_by(asked.picture, asked.log.target, asked.shard)
     decided = asked.picture.of_target(asked.log.target).get(version)
-    reasons = (
-        [f.reason for f in decided.decision.fixups if f.shard == asked.shard] if decided else []
-    )
+    fixups = [f for f in decided.decision.fixups if f.shard == asked.shard] if decided else []
     if by:
         what = f"paused by {by}"
-    elif reasons:
-        what = f"paused by its route until somebody has looked at its rows: {'; '.join(reasons)}"
+    elif fixups:
+        reasons = "; ".join(fixup.reason for fixup in fixups)
+        what = f"paused by its route until somebody has looked at its rows: {reasons}"
     else:
         what = "paused"
     return _cause(
@@ -141,6 +141,7 @@ def _pause(asked: Asked, shard: ShardState) -> Cause:
         position=str(shard.position),
         version=version,
         ways=tuple(out_of_pause(asked.log, asked.shard, asked.path)),
+        code=fixups[0].code if fixups and not by else "SM-1613",
     )
 
 
@@ -171,7 +172,8 @@ def _parked(asked: Asked, shard: ShardState) -> Iterator[Cause]:
         yield _cause(
             "statement",
             f"statement {each.statement} is {each.state}: {each.sql}"
-            + (f": {each.detail}" if each.detail else ""),
+            + (f": {each.detail}" if each.detail else "")
+            + (f" (because {coded(each.why_code, each.why)})" if each.why else ""),
             since=each.since,
             code=each.code,
             version=int(each.statement.partition(".")[0]),

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.agents.replay.facts import iso_time
 from shardmerge.agents.status.view import StatusView, TargetView
-from shardmerge.connectors.formats.stored_record import StoredRecord
-from shardmerge.schemas.model.errors import ContractError
+from shardmerge.connectors.formats.stored_record import StoredRecord, iso_time
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -17,6 +15,7 @@ from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.schemas.records.topic_records import decision_of
 
 from .shapes import AgentsState, ConnectorState, TargetServer
 
@@ -32,12 +31,14 @@ class Decided:
         target: As ``database.table``; "" for a statement that concerns no shard.
         version: Of the target.
         outcome: Value of an ``Outcome``.
+        source: Of the change that it answers; the commands topic for a command.
     """
 
     written_ms: int
     target: str
     version: int
     outcome: str
+    source: str
     _read: Callable[[], Decision]
     _decision: Decision | None = None
 
@@ -45,7 +46,8 @@ class Decided:
     def of(cls, decision: Decision, written_ms: int) -> Decided:
         """A decision that is decoded already."""
         target, outcome = str(decision.target or ""), decision.outcome.value
-        return cls(written_ms, target, decision.version, outcome, lambda: decision)
+        source = decision.id.source
+        return cls(written_ms, target, decision.version, outcome, source, lambda: decision)
 
     @classmethod
     def stored(cls, record: StoredRecord, format_: RecordFormat) -> Decided:
@@ -57,19 +59,13 @@ class Decided:
         headers = {name: (value or b"").decode() for name, value in record.headers}
 
         def read() -> Decision:
-            found = format_.read(record.value or b"")
-            if not isinstance(found, Decision):
-                raise ContractError(
-                    f"{record.place} is a {type(found).__name__}",
-                    hint="only the agents write to the ddl topic",
-                    code="SM-2105",
-                )
-            return found
+            return decision_of(format_.read(record.value or b""), record.place)
 
-        if not {"target", "version", "outcome"} <= headers.keys():
+        if not {"target", "version", "outcome", "source"} <= headers.keys():
             return cls.of(read(), record.timestamp_ms)
+        target, outcome, source = (headers[name] for name in ("target", "outcome", "source"))
         version = int(headers["version"])
-        return cls(record.timestamp_ms, headers["target"], version, headers["outcome"], read)
+        return cls(record.timestamp_ms, target, version, outcome, source, read)
 
     @property
     def decision(self) -> Decision:
@@ -121,6 +117,11 @@ class Picture:
     def of_target(self, target: TargetTable) -> Mapping[int, Decided]:
         """Version → the target's decision of it."""
         return self._by_target.get(str(target), {})
+
+    def targets(self) -> set[TargetTable]:
+        """Every target of which anything is known."""
+        decided = {TargetTable(*name.split(".", 1)) for name in self._by_target if name}
+        return decided | self.joined.keys() | self.progress.keys()
 
     def views(self) -> tuple[TargetView, ...]:
         """What the status pages' own fold makes of the topics, sorted. It reads all decisions.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .decision_shapes import DecisionLine
+
 WITHOUT = "none"
 """The definition of a column, on the side of a conflict that does not have it."""
 
@@ -77,6 +79,8 @@ class StatementStatus:
         detail: Who waits for whom, or what the target said.
         since: When the sink first saw this state.
         code: Of the reason, such as ``SM-1203``; "" without one.
+        why: Why the target gets the statement, as its decision says.
+        why_code: Of ``why``, such as ``SM-1902``.
     """
 
     statement: str
@@ -86,6 +90,8 @@ class StatementStatus:
     detail: str
     since: str
     code: str = ""
+    why: str = ""
+    why_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,47 +263,6 @@ class Explanation:
     causes: tuple[Cause, ...]
     waiting: tuple[str, ...]
     unanswered: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionLine:
-    """One decision, as ``shardmerge decisions`` prints it.
-
-    Attributes:
-        target: As ``database.table``; "" for a statement that concerns no shard.
-        position: Where the change stands in its source; "" for a command.
-        reason: Why it was decided so.
-        hint: For a hold or a refused command: what helps.
-        warnings: What the operator must know although nothing is held.
-        version: 0 for a statement that concerns no shard.
-        time: When the agents wrote it.
-        shard: "" for a command that is about no single shard's schema.
-        change: The source and offset of what was decided.
-        outcome: ``emit``, ``no-op``, ``hold``, ``refused`` or ``ignored``.
-        asked: The statement of the source, or the command.
-        by: Who gave the command; "" for a statement.
-        statements: For the target, in order.
-        state: ``executed``, ``open`` or ``refused`` by the target; "" without statements.
-        released: Shards that it releases.
-        code: Of the reason, such as ``SM-1203``; "" without one.
-    """
-
-    target: str
-    version: int
-    time: str
-    shard: str
-    position: str
-    change: str
-    outcome: str
-    asked: str
-    by: str
-    reason: str
-    hint: str
-    statements: tuple[str, ...]
-    state: str
-    released: tuple[str, ...]
-    warnings: tuple[str, ...]
-    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

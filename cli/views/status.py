@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from shardmerge.agents.status.view import ShardView, TargetView
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.status.view import ShardView, TargetView, as_paused
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
-from shardmerge.schemas.records.progress import ShardProgress, StatementProgress
+from shardmerge.schemas.records.progress import ShardProgress, SinkProgress, StatementProgress
 
 from .picture import Decided, Picture, moment
 from .shapes import (
@@ -22,9 +25,22 @@ from .shapes import (
 )
 
 
-def pipeline_status(picture: Picture) -> PipelineStatus:
-    """What ``shardmerge status`` prints."""
-    targets = tuple(target_status(picture, target) for target in picture.views())
+def pipeline_status(
+    picture: Picture, states: Mapping[TargetTable, TargetState] | None = None
+) -> PipelineStatus:
+    """What ``shardmerge status`` prints.
+
+    Args:
+        picture: What the topics say.
+        states: The targets as the coordinator's table has them. The others, and all without it, are
+            folded from their decisions, of which every one is decoded.
+    """
+    known = states or {}
+    views = [_view_of(state, picture) for state in known.values()]
+    if not picture.targets() <= known.keys():
+        views += [view for view in picture.views() if view.target not in known]
+    views.sort(key=lambda view: view.target)
+    targets = tuple(target_status(picture, view) for view in views)
     return PipelineStatus(
         picture.pipeline.name,
         picture.at,
@@ -34,6 +50,19 @@ def pipeline_status(picture: Picture) -> PipelineStatus:
         picture.target_server,
         (*picture.unanswered, *_faults(picture, targets)),
     )
+
+
+def _view_of(state: TargetState, picture: Picture) -> TargetView:
+    """A target's shards as their latest decisions left them; the rest is not shown here."""
+    shards = []
+    for name in sorted(state.shards):
+        shard, hold = state.shards[name], state.shards[name].hold
+        view = ShardView(name, "live", shard.version, shard.position)
+        if hold is not None:
+            view = replace(view, state="held", reason=hold.reason, hint=hold.hint, code=hold.code)
+        shards.append(as_paused(view, (name,) if shard.paused else ()))
+    progress = picture.progress.get(state.target)
+    return TargetView(state.target, state.version, (), None, tuple(shards), (), progress)
 
 
 def target_status(picture: Picture, target: TargetView) -> TargetStatus:
@@ -57,15 +86,23 @@ def target_status(picture: Picture, target: TargetView) -> TargetStatus:
         shards=tuple(
             _shard_status(picture, target, shard, applied.get(shard.shard)) for shard in target.live
         ),
-        open=tuple(map(statement_status, progress.open)) if progress else (),
+        open=open_statements(picture, progress) if progress else (),
         failure=failure,
         disabled_by=picture.by(disabled.decision.id) if disabled else "",
         disabled_since=moment(disabled.written_ms) if disabled else "",
     )
 
 
-def statement_status(statement: StatementProgress) -> StatementStatus:
-    """One statement that is not executed."""
+def open_statements(picture: Picture, progress: SinkProgress) -> tuple[StatementStatus, ...]:
+    """The statements of a target that are not executed, each with why it gets them."""
+    decided = picture.of_target(progress.target)
+    return tuple(_statement_status(each, decided.get(each.version)) for each in progress.open)
+
+
+def _statement_status(statement: StatementProgress, decided: Decided | None) -> StatementStatus:
+    # Rows of shards are also removed by statements that no decision has.
+    statements = decided.decision.statements if decided else ()
+    of = next((each for each in statements if each.sql == statement.sql), None)
     return StatementStatus(
         f"{statement.version}.{statement.ordinal}",
         statement.sql,
@@ -74,6 +111,8 @@ def statement_status(statement: StatementProgress) -> StatementStatus:
         statement.detail,
         moment(statement.since_ms),
         statement.code,
+        of.reason if of else "",
+        of.code if of else "",
     )
 
 
@@ -89,16 +128,14 @@ def paused_by(picture: Picture, target: TargetTable, shard: ShardId) -> tuple[in
 
 def _disabled(picture: Picture, target: TargetView) -> Decided | None:
     """The command ``disable`` that counts now, as it was decided; None without one."""
-    found = None
-    for decided in picture.of_target(target.target).values():
-        command = picture.command(decided.decision.id)
-        if command is None or decided.decision.outcome is Outcome.REFUSED:
+    commands = topics.commands(picture.pipeline).name
+    for decided in reversed(tuple(picture.of_target(target.target).values())):
+        if decided.source != commands or decided.outcome == Outcome.REFUSED:
             continue
-        if command.kind is CommandKind.DISABLE:
-            found = decided
-        elif command.kind is CommandKind.ENABLE:
-            found = None
-    return found
+        command = picture.command(decided.decision.id)
+        if command is not None and command.kind in (CommandKind.DISABLE, CommandKind.ENABLE):
+            return decided if command.kind is CommandKind.DISABLE else None
+    return None
 
 
 def _shard_status(

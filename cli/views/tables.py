@@ -1,18 +1,20 @@
-"""Shapes as tables for a terminal."""
+"""A terminal: shapes as tables, and progress bars, both made by rich."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from shardmerge.schemas.codes.registry import coded
 
+from .decision_shapes import DecisionLine
 from .shapes import (
-    DecisionLine,
+    ConnectorState,
     Explanation,
     PipelineStatus,
     Shape,
@@ -29,11 +31,33 @@ _STYLES = {
 }  # fmt: skip
 
 
-def renderables(shapes: Sequence[Shape]) -> Iterator[RenderableType]:
-    """What a terminal shows of some shapes of one kind; decisions are rows of one table."""
-    if shapes and isinstance(shapes[0], DecisionLine):
-        yield _decisions([shape for shape in shapes if isinstance(shape, DecisionLine)])
-        return
+def console() -> Console:
+    """The terminal that stdout is."""
+    return Console()
+
+
+def bars() -> Progress:
+    """Progress bars on stderr, which vanish at the end."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+def print_on(screen: Console, shapes: Sequence[Shape | ConnectorState]) -> None:
+    """Print shapes of one kind."""
+    for each in renderables(shapes):
+        # A line of text is never broken: it may hold a command.
+        screen.print(each, soft_wrap=isinstance(each, Text))
+
+
+def renderables(shapes: Sequence[Shape | ConnectorState]) -> Iterator[RenderableType]:
+    """What a terminal shows of some shapes of one kind.
+
+    Decisions are rows of one table, and so are connectors.
+    """
+    if decisions := [shape for shape in shapes if isinstance(shape, DecisionLine)]:
+        yield _decisions(decisions)
+    if connectors := [shape for shape in shapes if isinstance(shape, ConnectorState)]:
+        yield _connectors(connectors)
     for shape in shapes:
         match shape:
             case PipelineStatus():
@@ -44,8 +68,8 @@ def renderables(shapes: Sequence[Shape]) -> Iterator[RenderableType]:
                 yield _conflict(shape)
             case ShownSchema():
                 yield Syntax("\n".join(plain_lines(shape)), "sql", background_color="default")
-            case _:
-                yield from map(Text, plain_lines(shape))
+            case DecisionLine() | ConnectorState():
+                pass  # a row of a table above
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "") -> Table:
@@ -70,8 +94,7 @@ def styled(word: str) -> Text:
 def _status(status: PipelineStatus) -> Iterator[RenderableType]:
     yield Text(f"{status.pipeline}, as of {short_time(status.at)}", style="bold")
     if status.connectors:
-        rows = [(c.name, styled(c.state), c.reason) for c in status.connectors]
-        yield table(("connector", "state", "reason"), rows)
+        yield _connectors(status.connectors)
     for line in plain_lines(status):
         if line.startswith(("agents: ", "target server ")):
             yield Text(line)
@@ -81,6 +104,11 @@ def _status(status: PipelineStatus) -> Iterator[RenderableType]:
         yield Text(f"fault: {fault}", style="bold red")
     if not status.faults:
         yield Text("no faults", style="green")
+
+
+def _connectors(found: Sequence[ConnectorState]) -> Table:
+    rows = [(c.name, styled(c.state), c.reason) for c in found]
+    return table(("connector", "state", "reason"), rows)
 
 
 def _target(target: TargetStatus) -> Iterator[RenderableType]:
@@ -105,7 +133,13 @@ def _target(target: TargetStatus) -> Iterator[RenderableType]:
         yield Text(f"its schema stays as it is: disabled{by} since {since}", style="yellow")
     if target.open:
         open_ = [
-            (s.statement, styled(s.state), s.sql, short_time(s.since), coded(s.code, s.detail))
+            (
+                s.statement,
+                styled(s.state),
+                f"{s.sql}\n{coded(s.why_code, s.why)}".strip(),
+                short_time(s.since),
+                coded(s.code, s.detail),
+            )
             for s in target.open
         ]
         yield table(("statement", "state", "SQL", "since", "why"), open_)
@@ -148,7 +182,11 @@ def _explanation(found: Explanation) -> Iterator[RenderableType]:
 def _decisions(lines: Sequence[DecisionLine]) -> Table:
     rows = []
     for line in lines:
-        answer = "\n".join((*line.statements, *line.warnings)) or coded(line.code, line.reason)
+        whys = [coded(why.code, why.text) for why in line.statement_reasons]
+        told = [text for pair in zip(line.statements, whys, strict=True) for text in pair]
+        pairs = zip(line.warning_codes, line.warnings, strict=True)
+        told += [coded(code, warning) for code, warning in pairs]
+        answer = "\n".join(told) or coded(line.code, line.reason)
         if line.hint:
             answer += f"\n→ {line.hint}"
         state = styled(line.outcome)

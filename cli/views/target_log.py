@@ -14,7 +14,6 @@ from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.handlers import CoordinatorHandler
 from shardmerge.agents.replay.log import MemoryRows
 from shardmerge.connectors.formats.stored_record import StoredRecord
-from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
@@ -23,6 +22,7 @@ from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.records.topic_records import logged_change
 
 _LATER = 2**62
 """Offset of a command that is only thought of: after every command that was given."""
@@ -96,13 +96,7 @@ def folded(
     for record in records:
         if as_of.time_ms is not None and record.timestamp_ms > as_of.time_ms:
             break
-        came = codec.decode(record.value or b"")
-        if not isinstance(came, (SchemaChange, OperatorCommand)):
-            raise ContractError(
-                f"{record.place} is a {type(came).__name__}",
-                hint="only the agents write to the schema-log",
-                code="SM-2105",
-            )
+        came = logged_change(codec.decode(record.value or b""), record.place)
         if as_of.position is not None and _is_after(came, as_of.position, shard):
             break
         step = handler.step(log.state, came)

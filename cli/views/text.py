@@ -7,9 +7,10 @@ from datetime import datetime
 
 from shardmerge.schemas.codes.registry import coded
 
+from .decision_shapes import DecisionLine
 from .shapes import (
     WITHOUT,
-    DecisionLine,
+    ConnectorState,
     Explanation,
     PipelineStatus,
     Shape,
@@ -23,9 +24,12 @@ from .shapes import (
 OVERWRITTEN = "see docs/how-to/origin-columns.md"
 
 
-def plain_lines(shape: Shape) -> Iterator[str]:
+def plain_lines(shape: Shape | ConnectorState) -> Iterator[str]:
     """The lines of any shape."""
     match shape:
+        case ConnectorState():
+            reason = f": {shape.reason}" if shape.reason else ""
+            yield f"{shape.name}: {shape.state}{reason}"
         case PipelineStatus():
             yield from _status(shape)
         case Explanation():
@@ -55,8 +59,7 @@ def side_name(side: Side) -> str:
 def _status(status: PipelineStatus) -> Iterator[str]:
     yield f"as of {short_time(status.at)}"
     for connector in status.connectors:
-        reason = f": {connector.reason}" if connector.reason else ""
-        yield f"connector {connector.name}: {connector.state}{reason}"
+        yield from (f"connector {line}" for line in plain_lines(connector))
     if (agents := status.agents) is not None:
         yield f"agents: workers {agents.workers}, undecided records {agents.undecided}"
     if (server := status.target_server).address:
@@ -87,6 +90,8 @@ def _target(target: TargetStatus) -> Iterator[str]:
         yield from _shard(shard)
     for statement in target.open:
         yield f"  {statement.state}: {statement.sql} {coded(statement.code, statement.detail)}"
+        if statement.why:
+            yield f"    because {coded(statement.why_code, statement.why)}"
 
 
 def _shard(shard: ShardStatus) -> Iterator[str]:
@@ -139,10 +144,11 @@ def _decision(line: DecisionLine) -> Iterator[str]:
     yield f"  reason: {coded(line.code, line.reason)}"
     if line.hint:
         yield f"  remedy: {line.hint}"
-    for statement in line.statements:
+    for statement, why in zip(line.statements, line.statement_reasons, strict=True):
         yield f"  {line.state}: {statement}"
-    for warning in line.warnings:
-        yield f"  warning: {warning}"
+        yield f"    because {coded(why.code, why.text)}"
+    for warning, code in zip(line.warnings, line.warning_codes, strict=True):
+        yield f"  warning: {coded(code, warning)}"
 
 
 def _schema(schema: ShownSchema) -> Iterator[str]:

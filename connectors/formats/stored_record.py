@@ -7,6 +7,7 @@ means these values.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +51,9 @@ class Extent:
     begin: int
     end: int
     high_watermark: int
+
+
+def iso_time(ms: int) -> str:
+    """Milliseconds since 1970 as ISO 8601 in UTC."""
+    moment = datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

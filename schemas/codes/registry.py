@@ -1,8 +1,9 @@
 """The registry of codes, as data: one TOML file per family, read when it is first asked for.
 
-An error, a hold, a wait and a finding of ``shardmerge check`` each carry a code such as
-``SM-1203``. A code keeps its meaning for ever: ``published.txt`` lists every code that was ever
-published with its title, and a code that is no longer used is marked there and not given again.
+An error, a hold, a wait, a warning, a fix-up, a statement and a finding of ``shardmerge check``
+each carry a code such as ``SM-1203``. A code keeps its meaning for ever: ``published.txt`` lists
+every code that was ever published with its title, and a code that is no longer used is marked there
+and not given again.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from functools import cache
 from importlib import resources
 
 FILES = (
-    "sources", "conflicts", "commands", "rows", "waits", "contracts", "target", "stack", "config",
-    "findings", "internal",
+    "sources", "conflicts", "commands", "rows", "waits", "warnings", "existing_rows", "statements",
+    "contracts", "target", "stack", "config", "findings", "internal",
 )  # fmt: skip
 """The names of the families' files, in the order of their numbers."""
 

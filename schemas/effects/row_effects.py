@@ -18,17 +18,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
 
 from .added_column_values import UNKNOWN, fill_text
+from .row_effect import RowEffect
 from .value_changes import value_change
 
 _NONE: Mapping[str, str] = MappingProxyType({})
-AGAIN = "it was dropped and added again"
+AGAIN = CodedText("it was dropped and added again", "SM-1802")
+_NAMED_LIKE = CodedText("it got the name of a column that other shards have", "SM-1804")
 _RENAMED_FROM = "RENAME FROM "
 _COPIED = re.compile(r"_(?P<table>.+)_(gho|new)")
 """Names of tables that gh-ost and pt-online-schema-change fill with a shard's rows and then swap
@@ -37,28 +40,6 @@ _MOVES_ROWS = re.compile(
     r"(DROP|TRUNCATE|EXCHANGE|CONVERT|DISCARD|IMPORT) PARTITION\b.*|CONVERT TABLE\b.*"
     r"|(DISCARD|IMPORT) TABLESPACE\b.*"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RowEffect:
-    """What a change did to one column of the existing rows.
-
-    Attributes:
-        id: The column's identity.
-        name: The column's name on the shard after the change.
-        fill: The value that every row holds now, as ``fill_text``; "" when it is not known.
-        reason: What happened, a clause for people.
-        anew: Whether the column was added, so that no row has a value from before the change.
-        passed: Whether rows that were written after the change may be in the target already. Then
-            no statement may write ``fill`` to the target: it would overwrite them.
-    """
-
-    id: str
-    name: str
-    fill: str
-    reason: str
-    anew: bool = False
-    passed: bool = False
 
 
 def row_effects(
@@ -83,13 +64,13 @@ def row_effects(
             was = by_name[line.before.lower()]
             effect = _changed(was, item)
             if effect is None and moved.get(was.id, was.id) != item.id:
-                effect = _unknown(item, "it got the name of a column that other shards have")
+                effect = _unknown(item, _NAMED_LIKE)
         else:
             effect = _added(item)
             if item.id in known:
                 # The target still has the values from before the drop, whatever they are.
                 found.append(_unknown(item, AGAIN))
-                effect = replace(effect, reason=AGAIN)
+                effect = replace(effect, reason=AGAIN.text, code=AGAIN.code)
         if effect is not None:
             found.append(effect)
     return tuple(found)
@@ -109,17 +90,18 @@ def arrival_effects(after: Sequence[ShardColumn], actions: Sequence[str]) -> tup
     origin = next((o for o in origins if not _COPIED.fullmatch(o.rpartition(".")[2])), "")
     if not origin:
         return ()
-    return unknown_effects(after, f"the table came with its rows from {origin}")
+    why = CodedText(f"the table came with its rows from {origin}", "SM-1806")
+    return unknown_effects(after, why)
 
 
-def unknown_effects(columns: Iterable[ShardColumn], reason: str) -> tuple[RowEffect, ...]:
+def unknown_effects(columns: Iterable[ShardColumn], why: CodedText) -> tuple[RowEffect, ...]:
     """The effects of a change whose results are not known.
 
     Args:
         columns: The shard's columns.
-        reason: What happened, a clause for people.
+        why: What happened, a clause for people.
     """
-    return tuple(_unknown(item, reason) for item in columns)
+    return tuple(_unknown(item, why) for item in columns)
 
 
 def moved_rows(actions: Iterable[str]) -> tuple[str, ...]:
@@ -238,7 +220,7 @@ def _changed(before: ShardColumn, after: ShardColumn) -> RowEffect | None:
     if not reason:
         return None
     fill = fill_text(after.column) if after.column.generated is not None else UNKNOWN
-    return RowEffect(after.id, after.column.name, fill, reason)
+    return RowEffect(after.id, after.column.name, fill, reason, code="SM-1803")
 
 
 def _added(item: ShardColumn) -> RowEffect:
@@ -249,11 +231,12 @@ def _added(item: ShardColumn) -> RowEffect:
         reason = "AUTO_INCREMENT numbered the rows"
     else:
         reason = "it was added"
-    return RowEffect(item.id, item.column.name, fill_text(item.column), reason, anew=True)
+    fill = fill_text(item.column)
+    return RowEffect(item.id, item.column.name, fill, reason, anew=True, code="SM-1801")
 
 
-def _unknown(item: ShardColumn, reason: str) -> RowEffect:
-    return RowEffect(item.id, item.column.name, UNKNOWN, reason)
+def _unknown(item: ShardColumn, why: CodedText) -> RowEffect:
+    return RowEffect(item.id, item.column.name, UNKNOWN, why.text, code=why.code)
 
 
 def _against(effect: RowEffect, there: str) -> RowEffect:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from operator import attrgetter
 from typing import Any, TypeAlias, Union, get_args, get_origin
 
@@ -34,7 +34,6 @@ from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 
 from .decisions import Decision, JoinedSchema
 from .earlier_codes import with_codes
-from .earlier_statements import with_actions
 from .operator_commands import OperatorCommand
 from .plain import alternatives, from_plain, plain_fields
 from .progress import SinkProgress
@@ -119,8 +118,20 @@ def decode(data: bytes) -> Record:
         raise _damaged(contract, f"{type(error).__name__} {error}".strip()) from error
     if left := len(data) - HEADER_BYTES - body.tell():
         raise _damaged(contract, f"{left} bytes are left over")
-    record = with_actions(from_plain(contract.record_type, plain))
+    record = with_known_actions(from_plain(contract.record_type, plain))
     return record if contract.header in _current_headers() else with_codes(record)
+
+
+def with_known_actions(record: Record) -> Record:
+    """The record; a decision's statements without actions get the actions of their texts.
+
+    The module that reads texts brings MySQL's grammar. Only earlier records need it.
+    """
+    if not isinstance(record, Decision) or all(s.actions for s in record.statements):
+        return record
+    earlier = import_module("shardmerge.schemas.records.earlier_statements")
+    found: Decision = earlier.with_actions(record)
+    return found
 
 
 def header_of(schema: str) -> bytes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 
 from shardmerge.schemas.model.actions import Action
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -57,6 +59,7 @@ class TargetStatement:
             statement that changes rows is repeated, each time for a part of them, until it finds
             none.
         actions: What it does. Empty when that is not known: then no target executes it.
+        code: Of ``reason``, see ``schemas.codes``.
     """
 
     sql: str
@@ -66,6 +69,7 @@ class TargetStatement:
     binds: tuple[Binding, ...] = ()
     shard: ShardId | None = None
     actions: tuple[Action, ...] = ()
+    code: str = ""
 
 
 class Outcome(StrEnum):
@@ -126,12 +130,14 @@ class Fixup:
     Attributes:
         columns: The columns in which they may differ, by the shard's names.
         reason: What the shard's rows hold and what the target's rows hold, for people.
+        code: Of the reason for the first of the columns, see ``schemas.codes``.
     """
 
     shard: ShardId
     kind: FixupKind
     columns: tuple[str, ...]
     reason: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +168,7 @@ class Decision:
             come are applied as before, into those of their columns that the target has. When such a
             shard is held, its gates are released and the rows behind them are skipped.
         warnings: What the operator must know although nothing is held.
+        warning_codes: One for each of ``warnings``, in their order.
         ddl, ts_ms: Text and time of the schema change or command.
         fixups: Shards whose existing rows may differ from the target's from now on, at most one
             entry for each, sorted by shard.
@@ -198,6 +205,13 @@ class Decision:
     renewed: tuple[str, ...] = ()
     reloads: tuple[Reload, ...] = ()
     code: str = ""
+    warning_codes: tuple[str, ...] = ()
+
+    @property
+    def notices(self) -> tuple[CodedText, ...]:
+        """The warnings with their codes."""
+        pairs = zip_longest(self.warnings, self.warning_codes[: len(self.warnings)], fillvalue="")
+        return tuple(CodedText(text, code) for text, code in pairs)
 
     @property
     def released(self) -> tuple[ShardId, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from .decisions import Decision, Outcome
+from .decisions import Decision, Fixup, Outcome, TargetStatement
 from .operator_commands import OperatorCommand
 from .progress import SinkProgress
 from .schema_changes import SchemaChange
@@ -20,8 +20,8 @@ def with_codes(record: _Record) -> _Record:
     """A record of an earlier contract, in which every reason that needs a code has ``EARLIER``."""
     found: object = record
     match record:
-        case Decision(outcome=Outcome.HOLD | Outcome.REFUSED, code=""):
-            found = replace(record, code=EARLIER)
+        case Decision():
+            found = _decision(record)
         case SchemaChange(code="") | OperatorCommand(code="") if record.error:
             found = replace(record, code=EARLIER)
         case SinkProgress():
@@ -31,12 +31,37 @@ def with_codes(record: _Record) -> _Record:
     return cast("_Record", found)
 
 
-def lacks_codes(json_record: bytes) -> bool:
-    """Whether a record in JSON was written before reasons had codes.
+def lacks_codes(json_record: bytes, record: object) -> bool:
+    """Whether a record in JSON was written before all of its reasons had codes.
 
     Inside of a text the quotes would be escaped, so only a field's name can match.
+
+    Args:
+        json_record: As it was written.
+        record: As it was read.
     """
-    return b'"code":' not in json_record
+    latest = b'"warning_codes":' if isinstance(record, Decision) else b'"code":'
+    return latest not in json_record
+
+
+def _decision(record: Decision) -> Decision:
+    """Holds and refusals had codes first; warnings, fix-ups and statements got them later."""
+    needs_code = record.outcome in (Outcome.HOLD, Outcome.REFUSED)
+    missing = len(record.warnings) - len(record.warning_codes)
+    return replace(
+        record,
+        code=record.code or (EARLIER if needs_code else ""),
+        warning_codes=(*record.warning_codes, *(EARLIER,) * missing),
+        statements=tuple(map(_coded, record.statements)),
+        fixups=tuple(map(_coded, record.fixups)),
+    )
+
+
+_Part = TypeVar("_Part", TargetStatement, Fixup)
+
+
+def _coded(part: _Part) -> _Part:
+    return part if part.code or not part.reason else replace(part, code=EARLIER)
 
 
 def _progress(record: SinkProgress) -> SinkProgress:

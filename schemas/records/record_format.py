@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 
-from .codec import HEADER_BYTES, MARKER, RECORDS, Record, decode, encode
+from .codec import HEADER_BYTES, MARKER, RECORDS, Record, decode, encode, with_known_actions
 from .earlier_codes import lacks_codes, with_codes
-from .earlier_statements import with_actions
 from .plain import from_plain, to_plain
 
 _ZERO = b"\x00"
@@ -130,5 +129,5 @@ def _of_json(value: bytes) -> Record:
             hint=f"the key 'record' names one of {', '.join(_TYPES)}",
             code="SM-2101",
         )
-    record = with_actions(from_plain(record_type, plain))
-    return with_codes(record) if lacks_codes(value) else record
+    record = with_known_actions(from_plain(record_type, plain))
+    return with_codes(record) if lacks_codes(value, record) else record

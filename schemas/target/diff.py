@@ -231,7 +231,7 @@ class _Diff:
             name = self.current[column_id].name
             now = Step(
                 replace(step.before, name=name), replace(step.after, name=name),
-                step.kind, step.reason,
+                step.kind, step.why,
             )  # fmt: skip
             parts = without_nulls(now) if column_id in self.change.to.partial else None
             if parts is not None:

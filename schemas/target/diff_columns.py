@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.lattice.column_join import fitted_default, same_value
 from shardmerge.schemas.lattice.type_join import WIDE, TypeRules, joined_type, value_type
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.tables import Column, DefaultKind
 from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT
@@ -24,7 +25,7 @@ class Step:
     before: Column
     after: Column
     kind: StatementKind
-    reason: str
+    why: CodedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,9 @@ def column_steps(
     if replace(before, name=after.name, comment=after.comment) == after:
         if before.comment == after.comment:
             return ColumnMove()
-        reason = f"a shard gave {after.name} another comment, which touches no row"
-        step = Step(replace(before, name=after.name), after, StatementKind.EXPANDING, reason)
+        text = f"a shard gave {after.name} another comment, which touches no row"
+        why = CodedText(text, "SM-1915")
+        step = Step(replace(before, name=after.name), after, StatementKind.EXPANDING, why)
         return ColumnMove(up=(step,))
     if before.generated is not None or after.generated is not None:
         return _generated_steps(before, after)
@@ -92,18 +94,18 @@ def column_steps(
     top = low.join(high, types, dialect)
     name = after.name
     if top is None:
-        reason = f"{name} accepts other values than before"
+        why = CodedText(f"{name} accepts other values than before", "SM-1916")
         if before.type == after.type and before.nullable == after.nullable:
-            reason = f"the shards' default of {name} is another one"
-        return ColumnMove(up=(Step(before, after, StatementKind.SWITCHING, reason),))
+            why = CodedText(f"the shards' default of {name} is another one", "SM-1914")
+        return ColumnMove(up=(Step(before, after, StatementKind.SWITCHING, why),))
     if top == high:
         return _opened(before, after, ours=ours)
     if top == low:
-        reason = _reason_down(before, after)
-        return ColumnMove(down=(Step(before, after, StatementKind.CONTRACTING, reason),))
+        why = _why_down(before, after)
+        return ColumnMove(down=(Step(before, after, StatementKind.CONTRACTING, why),))
     middle = top.column(after, dialect)
-    up = Step(before, middle, StatementKind.EXPANDING, _reason_up(before, middle, ours=False))
-    down = Step(middle, after, StatementKind.CONTRACTING, _reason_down(middle, after))
+    up = Step(before, middle, StatementKind.EXPANDING, _why_up(before, middle, ours=False))
+    down = Step(middle, after, StatementKind.CONTRACTING, _why_down(middle, after))
     return ColumnMove(up=(up,), down=(down,))
 
 
@@ -114,20 +116,19 @@ def _opened(before: Column, after: Column, *, ours: bool) -> ColumnMove:
     their shard had the column may still come, and must get the value that the column was added
     with.
     """
-    reason = _reason_up(before, after, ours=ours)
+    why = _why_up(before, after, ours=ours)
     optional = before.nullable or before.default is not None
     kept = before.default or NULL_DEFAULT
     fits = kept == NULL_DEFAULT or after.type.name not in WITHOUT_LITERAL_DEFAULT
     if after.default in (None, NULL_DEFAULT) or not (optional and fits):
-        return ColumnMove(up=(Step(before, after, StatementKind.EXPANDING, reason),))
+        return ColumnMove(up=(Step(before, after, StatementKind.EXPANDING, why),))
     if kept != NULL_DEFAULT:
         kept = fitted_default(kept, after.type)
     middle = replace(after, default=kept)
-    default = f"{after.name} takes the default that the shards agree on"
-    down = Step(middle, after, StatementKind.CONTRACTING, default)
+    down = Step(middle, after, StatementKind.CONTRACTING, _agreed_default(after.name))
     if replace(before, comment=after.comment) == middle:
         return ColumnMove(down=(replace(down, before=before),))
-    up = Step(before, middle, StatementKind.EXPANDING, reason)
+    up = Step(before, middle, StatementKind.EXPANDING, why)
     return ColumnMove(up=(up,), down=(down,) if middle != after else ())
 
 
@@ -158,8 +159,8 @@ def opened_steps(
     if not (after.nullable and has_default and before.generated is None):
         return column_steps(before, after, ours=ours, dialect=dialect, types=types)
     free = replace(before, name=after.name, nullable=True, default=NULL_DEFAULT)
-    reason = f"{after.name} is to be NULL in rows that have its old name"
-    step = Step(replace(before, name=after.name), free, StatementKind.SWITCHING, reason)
+    why = CodedText(f"{after.name} is to be NULL in rows that have its old name", "SM-1909")
+    step = Step(replace(before, name=after.name), free, StatementKind.SWITCHING, why)
     free_before = replace(free, name=before.name)
     move = column_steps(free_before, after, ours=ours, dialect=dialect, types=types)
     return move if isinstance(move, CannotRender) else replace(move, first=(step,))
@@ -209,12 +210,13 @@ def without_nulls(step: Step) -> tuple[tuple[Step, ...], Step] | None:
     if not narrows or before.generated is not None or after.default in (None, NULL_DEFAULT):
         return None
     middle = replace(after, nullable=True)
-    optional = step.reason
+    optional = step.why
     if before.type == after.type:
-        optional = f"rows without {after.name} get a default instead of NULL"
-    first = () if middle == before else (replace(step, after=middle, reason=optional),)
-    reason = f"{after.name} is NOT NULL on every shard that has it"
-    return first, replace(step, before=middle, reason=reason)
+        text = f"rows without {after.name} get a default instead of NULL"
+        optional = CodedText(text, "SM-1913")
+    first = () if middle == before else (replace(step, after=middle, why=optional),)
+    why = CodedText(f"{after.name} is NOT NULL on every shard that has it", "SM-1913")
+    return first, replace(step, before=middle, why=why)
 
 
 def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ...]]:
@@ -226,7 +228,7 @@ def first_steps(after: Column, dialect: Dialect) -> tuple[Column, tuple[Step, ..
     if not after.is_required or after.generated is not None:
         return after, ()
     optional = _Value(_Value.of(after, ours=False).definition, True).column(after, dialect)
-    step = Step(optional, after, StatementKind.CONTRACTING, _reason_down(optional, after))
+    step = Step(optional, after, StatementKind.CONTRACTING, _why_down(optional, after))
     return optional, (step,)
 
 
@@ -238,15 +240,15 @@ def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender
     name = after.name
     if before.generated is None:
         assert after.generated is not None
-        reason = f"every shard computes {name} now"
+        why = CodedText(f"every shard computes {name} now", "SM-1903")
         if after.generated.stored:
-            step = Step(replace(before, name=name), after, StatementKind.CONTRACTING, reason)
+            step = Step(replace(before, name=name), after, StatementKind.CONTRACTING, why)
             return ColumnMove(down=(step,))
         return ColumnMove(rebuild=True)
     if after.generated is None:
         if before.generated.stored:
-            reason = f"a shard gives {name} values of its own"
-            step = Step(replace(before, name=name), after, StatementKind.EXPANDING, reason)
+            why = CodedText(f"a shard gives {name} values of its own", "SM-1905")
+            step = Step(replace(before, name=name), after, StatementKind.EXPANDING, why)
             return ColumnMove(up=(step,))
         return CannotRender(
             f"MySQL does not turn the VIRTUAL column {name} into an ordinary one",
@@ -255,7 +257,8 @@ def _generated_steps(before: Column, after: Column) -> ColumnMove | CannotRender
         )
     same_storage = before.generated.stored == after.generated.stored
     if before.name == name and same_storage:
-        step = Step(before, after, StatementKind.SWITCHING, f"{name} is computed otherwise")
+        why = CodedText(f"{name} is computed otherwise", "SM-1905")
+        step = Step(before, after, StatementKind.SWITCHING, why)
         return ColumnMove(up=(step,))
     return ColumnMove(rebuild=True)
 
@@ -322,21 +325,25 @@ class _Value:
         return replace(joined, nullable=nullable, default=NULL_DEFAULT if nullable else None)
 
 
-def _reason_up(before: Column, after: Column, *, ours: bool) -> str:
+def _why_up(before: Column, after: Column, *, ours: bool) -> CodedText:
     name = after.name
     if before.type != after.type:
-        return f"{name} holds the values of every shard's type"
+        return CodedText(f"{name} holds the values of every shard's type", "SM-1910")
     if after.nullable and not before.nullable:
-        return f"{name} may be NULL on a shard"
+        return CodedText(f"{name} may be NULL on a shard", "SM-1912")
     if ours or before.default is None:
-        return f"a shard leaves {name} out"
-    return f"{name} takes the default that the shards agree on"
+        return CodedText(f"a shard leaves {name} out", "SM-1914")
+    return _agreed_default(name)
 
 
-def _reason_down(before: Column, after: Column) -> str:
+def _agreed_default(name: str) -> CodedText:
+    return CodedText(f"{name} takes the default that the shards agree on", "SM-1914")
+
+
+def _why_down(before: Column, after: Column) -> CodedText:
     name = after.name
     if before.type != after.type:
-        return f"every shard has the narrower type of {name}"
+        return CodedText(f"every shard has the narrower type of {name}", "SM-1911")
     if before.nullable and not after.nullable:
-        return f"{name} is NOT NULL on every shard"
-    return f"every shard gives {name} a value, so its default goes"
+        return CodedText(f"{name} is NOT NULL on every shard", "SM-1913")
+    return CodedText(f"every shard gives {name} a value, so its default goes", "SM-1914")

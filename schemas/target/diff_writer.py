@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import Merge
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Check, Column, Index
@@ -44,9 +45,9 @@ class StatementWriter:
         """Create the whole table; the reason contains all notes on it."""
         to = self._to
         binds = tuple(_bound(c.id, c.column) for c in to.columns)
-        reason = "; ".join(["the target is new", *to.sentences])
+        why = CodedText("; ".join(["the target is new", *to.sentences]), "SM-1901")
         rendering = self._dialect.create_table(self._table, to.schema)
-        self._add(rendering, _EXPANDING, reason, ("table",), binds)
+        self._add(rendering, _EXPANDING, why, ("table",), binds)
 
     def add(self, column_id: str, column: Column, *, ours: bool, copied: bool = False) -> None:
         """Add a column. A generated one is a debt: once it is there, rows cannot bring its values.
@@ -57,15 +58,16 @@ class StatementWriter:
             ours: Whether its default is a zero value that no shard has.
             copied: Whether it was just renamed by copying, and is added again under its old name.
         """
-        kind, reason = _EXPANDING, f"column {column.name} is new"
+        kind, why = _EXPANDING, CodedText(f"column {column.name} is new", "SM-1902")
         if copied:
-            reason = f"not every shard has renamed {column.name}"
+            why = CodedText(f"not every shard has renamed {column.name}", "SM-1909")
         if column.generated is not None:
-            kind, reason = _CONTRACTING, f"every shard computes {column.name}"
+            kind = _CONTRACTING
+            why = CodedText(f"every shard computes {column.name}", "SM-1903")
         elif ours and column.default != NULL_DEFAULT:
-            reason += "; rows without it get its zero value"
+            why = replace(why, text=f"{why.text}; rows without it get its zero value")
         self._add(
-            self._dialect.add_column(self._table, column), kind, self._noted(reason, column.name),
+            self._dialect.add_column(self._table, column), kind, self._noted(why, column.name),
             _subjects(column), (_bound(column_id, column),),
         )  # fmt: skip
 
@@ -82,15 +84,16 @@ class StatementWriter:
         """
         name = column.name
         generated = column.generated is not None
-        reason = (
-            f"a shard no longer computes {name}" if generated else f"no shard has {name} any more"
-        )
+        why = CodedText(f"no shard has {name} any more", "SM-1904")
+        if generated:
+            why = CodedText(f"a shard no longer computes {name}", "SM-1905")
         if returns:
-            reason = f"{name} is added again, computed otherwise or from a renamed column"
+            text = f"{name} is added again, computed otherwise or from a renamed column"
+            why = CodedText(text, "SM-1905")
         self._add(
             self._dialect.drop_column(self._table, column),
             _EXPANDING if generated else _CONTRACTING,
-            reason,
+            why,
             (_column(name),),
             (Binding(column_id, ""),),
         )
@@ -105,9 +108,10 @@ class StatementWriter:
             column: Its current definition.
         """
         name = column.name
-        reason = f"the shards have {name} anew, for values that the target's cannot become"
+        text = f"the shards have {name} anew, for values that the target's cannot become"
+        why = CodedText(text, "SM-1906")
         rendering = self._dialect.drop_column(self._table, column)
-        self._add(rendering, _SWITCHING, reason, (_column(name),), (Binding(column_id, ""),))
+        self._add(rendering, _SWITCHING, why, (_column(name),), (Binding(column_id, ""),))
 
     def make_optional(self, column: Column, *, in_key: bool) -> Column:
         """Give a column that will be dropped a default, if rows cannot leave it out.
@@ -123,8 +127,7 @@ class StatementWriter:
         nullable = replace(column, nullable=True, default=NULL_DEFAULT)
         optional = replace(column, default=zero) if zero else nullable
         rendering = self._dialect.change_column(self._table, column, optional, in_key=in_key)
-        reason = f"rows leave {column.name} out before it is dropped"
-        self._add(rendering, _EXPANDING, reason, (_column(column.name),))
+        self._add(rendering, _EXPANDING, _left_out(column), (_column(column.name),))
         return optional
 
     def rename(
@@ -146,14 +149,15 @@ class StatementWriter:
             again: Whether a column with the old name is added for the other shards' rows.
         """
         name = column.name
-        reason = f"a shard renamed {name} to {to}; the others' rows go to {to} as well"
+        renamed = f"a shard renamed {name} to {to}"
+        why = CodedText(f"{renamed}; the others' rows go to {to} as well", "SM-1908")
         if again:
-            reason = f"a shard renamed {name} to {to}; the others' values are copied at the end"
+            why = CodedText(f"{renamed}; the others' values are copied at the end", "SM-1909")
         ids = (column_id,) if former is None else (column_id, former)
         self._add(
             self._dialect.rename_column(self._table, column, to),
             _EXPANDING,
-            reason,
+            why,
             (_column(name), _column(to)),
             tuple(Binding(each, to, column.generated is None) for each in ids),
         )
@@ -168,8 +172,7 @@ class StatementWriter:
             return column
         nullable = replace(column, nullable=True, default=NULL_DEFAULT)
         rendering = self._dialect.change_column(self._table, column, nullable, in_key=False)
-        reason = f"rows leave {column.name} out before it is dropped"
-        self._add(rendering, _EXPANDING, reason, (_column(column.name),))
+        self._add(rendering, _EXPANDING, _left_out(column), (_column(column.name),))
         return nullable
 
     def copy_values(
@@ -201,38 +204,39 @@ class StatementWriter:
         if (before.generated is None) != (after.generated is None):
             binds = (_bound(column_id, after),)
         rendering = self._dialect.change_column(self._table, before, after, in_key=in_key)
-        reason = self._noted(step.reason, after.name)
-        self._add(rendering, step.kind, reason, _subjects(after), binds)
+        why = self._noted(step.why, after.name)
+        self._add(rendering, step.kind, why, _subjects(after), binds)
 
     def drop_index(self, index: Index, *, returns: bool = False) -> None:
         """Drop an index that some shard lacks, or (``returns``) that is added again later."""
-        reason = f"not every shard has index {index.name}"
+        text = f"not every shard has index {index.name}"
         if returns:
-            reason = f"index {index.name} is made again with what it is of"
+            text = f"index {index.name} is made again with what it is of"
         rendering = self._dialect.drop_index(self._table, index)
-        self._add(rendering, _EXPANDING, reason, (f"index:{index.name.lower()}",))
+        why = CodedText(text, "SM-1917")
+        self._add(rendering, _EXPANDING, why, (f"index:{index.name.lower()}",))
 
     def add_index(self, index: Index, columns: Iterable[str]) -> None:
         """Add an index. Even a plain one is a debt: no row should wait until it is built."""
         self._add(
             self._dialect.add_index(self._table, index),
             _CONTRACTING,
-            f"every shard has index {index.name}",
+            CodedText(f"every shard has index {index.name}", "SM-1917"),
             (f"index:{index.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
         )
 
     def drop_check(self, check: Check) -> None:
         """Drop a check that some shard lacks, or that names a renamed column."""
         rendering = self._dialect.drop_check(self._table, check)
-        reason = f"not every shard has check {check.name}"
-        self._add(rendering, _EXPANDING, reason, (f"check:{check.name.lower()}",))
+        why = CodedText(f"not every shard has check {check.name}", "SM-1918")
+        self._add(rendering, _EXPANDING, why, (f"check:{check.name.lower()}",))
 
     def add_check(self, check: Check, columns: Iterable[str]) -> None:
         """Add a check that every shard has. Rows from before the check must be applied first."""
         self._add(
             self._dialect.add_check(self._table, check),
             _CONTRACTING,
-            f"every shard has check {check.name}",
+            CodedText(f"every shard has check {check.name}", "SM-1918"),
             (f"check:{check.name.lower()}", *dict.fromkeys(_column(name) for name in columns)),
         )
 
@@ -242,22 +246,23 @@ class StatementWriter:
         rendering = self._dialect.set_default_charset(
             self._table, to.charset, to.collation, before=before
         )
-        self._add(rendering, _EXPANDING, "the shards' default charset is another one", ("charset",))
+        why = CodedText("the shards' default charset is another one", "SM-1919")
+        self._add(rendering, _EXPANDING, why, ("charset",))
 
     def switch_primary_key(self, before: Index | None, after: Index | None) -> None:
         """Replace the primary key; each of the two may be None."""
-        reason = "the shards' primary key is another one"
+        why = CodedText("the shards' primary key is another one", "SM-1920")
         rendering = self._dialect.change_primary_key(self._table, before, after)
-        self._add(rendering, _SWITCHING, reason, ("table",))
+        self._add(rendering, _SWITCHING, why, ("table",))
 
-    def _noted(self, reason: str, column: str) -> str:
-        return "; ".join([reason, *self._to.notes_on(_column(column))])
+    def _noted(self, why: CodedText, column: str) -> CodedText:
+        return replace(why, text="; ".join([why.text, *self._to.notes_on(_column(column))]))
 
     def _add(
         self,
         rendering: Rendering,
         kind: StatementKind,
-        reason: str,
+        why: CodedText,
         subjects: tuple[str, ...],
         binds: tuple[Binding, ...] = (),
     ) -> None:
@@ -268,8 +273,14 @@ class StatementWriter:
             # The bindings become true when the last statement is executed.
             bound = binds if place == len(rendering) else ()
             self._statements.append(
-                TargetStatement(one.sql, kind, reason, subjects, bound, actions=one.actions)
+                TargetStatement(
+                    one.sql, kind, why.text, subjects, bound, actions=one.actions, code=why.code
+                )
             )
+
+
+def _left_out(column: Column) -> CodedText:
+    return CodedText(f"rows leave {column.name} out before it is dropped", "SM-1907")
 
 
 def _bound(column_id: str, column: Column) -> Binding:

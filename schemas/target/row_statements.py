@@ -16,10 +16,12 @@ from shardmerge.schemas.model.actions import (
     ColumnLiteral,
     ColumnText,
     DefaultFill,
+    RowAction,
     RowFill,
     RowRemoval,
     ValueMove,
 )
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.tables import Column
@@ -27,13 +29,13 @@ from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 
-def removal(target: TargetTable, shard: ShardId, origin: Origin, reason: str) -> TargetStatement:
+def removal(target: TargetTable, shard: ShardId, origin: Origin, why: CodedText) -> TargetStatement:
     """Deletes the rows of a shard; the origin columns identify them."""
-    return replace(deletion(target, (shard,), origin, reason), shard=shard)
+    return replace(deletion(target, (shard,), origin, why), shard=shard)
 
 
 def deletion(
-    target: TargetTable, shards: Collection[ShardId], origin: Origin, reason: str
+    target: TargetTable, shards: Collection[ShardId], origin: Origin, why: CodedText
 ) -> TargetStatement:
     """Deletes the rows of some shards, at least one."""
     found = [origin.condition(shard) for shard in shards]
@@ -41,16 +43,18 @@ def deletion(
     return TargetStatement(
         f"DELETE FROM {target.sql} WHERE {condition}",
         StatementKind.ROWS,
-        reason,
+        why.text,
         tuple(map(_subject, shards)),
         actions=(RowRemoval(tuple(_rows_of(shard, origin) for shard in shards)),),
+        code=why.code,
     )
 
 
-def clearing(target: TargetTable, reason: str) -> TargetStatement:
+def clearing(target: TargetTable, why: CodedText) -> TargetStatement:
     """Deletes all rows of a target."""
     sql = f"DELETE FROM {target.sql}"
-    return TargetStatement(sql, StatementKind.ROWS, reason, ("table",), actions=(RowRemoval(()),))
+    action = RowRemoval(())
+    return _statement(sql, why, ("table",), action)
 
 
 def filling(
@@ -58,7 +62,7 @@ def filling(
     shard: ShardId,
     origin: Origin,
     values: Sequence[tuple[Column, str]],
-    reason: str,
+    why: CodedText,
     *,
     dialect: Dialect,
     columns: Sequence[Column] = (),
@@ -70,7 +74,7 @@ def filling(
         shard: The shard whose rows change.
         origin: The target's origin columns; they must tell shards apart.
         values: Columns of the target, at least one, and their SQL literals (``Dialect.row_value``).
-        reason: Why, for people.
+        why: Why, for people.
         dialect: The target's kind and version.
         columns: All columns of the target; those not in ``values`` do not change.
     """
@@ -86,9 +90,7 @@ def filling(
     subjects = (*(f"column:{column.name.lower()}" for column, _ in values), _subject(shard))
     literals = tuple(ColumnLiteral(column.name, literal) for column, literal in values)
     action = RowFill(_rows_of(shard, origin), literals)
-    return TargetStatement(
-        sql, StatementKind.ROWS, reason, subjects, shard=shard, actions=(action,)
-    )
+    return replace(_statement(sql, why, subjects, action), shard=shard)
 
 
 def copying(
@@ -108,15 +110,15 @@ def copying(
     changes, where = [f"{to_name} = {from_name}"], f"{from_name} IS NOT NULL"
     if overwrites:
         changes.append(f"{from_name} = NULL")
-        reason = f"no shard has {gone.name} any more: its values go to {kept.name}"
+        text = f"no shard has {gone.name} any more: its values go to {kept.name}"
     else:
         where = f"{to_name} IS NULL AND {where}"
-        reason = f"no shard calls {kept.name} {gone.name} any more: its values come back"
+        text = f"no shard calls {kept.name} {gone.name} any more: its values come back"
     changes += _unchanged(others)
     sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {where}"
     subjects = tuple(f"column:{column.name.lower()}" for column in (gone, kept))
     action = ValueMove(gone.name, kept.name, overwrites)
-    return TargetStatement(sql, StatementKind.ROWS, reason, subjects, actions=(action,))
+    return _statement(sql, CodedText(text, "SM-1909"), subjects, action)
 
 
 def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) -> TargetStatement:
@@ -130,10 +132,16 @@ def defaulting(target: TargetTable, column: Column, others: Sequence[Column]) ->
     name = quote_identifier(column.name)
     changes = [f"{name} = DEFAULT", *_unchanged(others)]
     sql = f"UPDATE {target.sql} SET {', '.join(changes)} WHERE {name} IS NULL"
-    reason = f"no shard that has {column.name} has NULL in it: rows of the others get its default"
+    text = f"no shard that has {column.name} has NULL in it: rows of the others get its default"
     subjects = (f"column:{column.name.lower()}",)
-    action = DefaultFill(column.name)
-    return TargetStatement(sql, StatementKind.ROWS, reason, subjects, actions=(action,))
+    return _statement(sql, CodedText(text, "SM-1922"), subjects, DefaultFill(column.name))
+
+
+def _statement(
+    sql: str, why: CodedText, subjects: tuple[str, ...], action: RowAction
+) -> TargetStatement:
+    kind = StatementKind.ROWS
+    return TargetStatement(sql, kind, why.text, subjects, actions=(action,), code=why.code)
 
 
 def _unchanged(columns: Sequence[Column]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS, NULL_DEFAULT
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind, IndexPart, TableSchema
@@ -50,7 +51,7 @@ class TargetSchema:
 
     def untold_notes(
         self, told: Collection[str], statements: Sequence[TargetStatement]
-    ) -> tuple[str, ...]:
+    ) -> tuple[CodedText, ...]:
         """The notes that a decision must report because its statements do not contain them.
 
         For example, an index that is left out has no statement whose reason could mention it.
@@ -62,12 +63,16 @@ class TargetSchema:
         """
         reasons = {text for statement in statements for text in statement.reason.split("; ")}
         found = (
-            sentence
+            CodedText(sentence, code=_CODES[name.partition(":")[0]])
             for name, text in self.notes
             for sentence in (f"{_told_subject(name)}{text}",)
             if sentence not in told and text not in reasons and sentence not in reasons
         )
         return tuple(dict.fromkeys(found))
+
+
+_CODES = {"column": "SM-1701", "index": "SM-1702", "check": "SM-1703"}
+"""Kind of a note's subject → the note's code."""
 
 
 def target_schema(

@@ -84,6 +84,10 @@ class OpenStatement:
         )
 
 
+REFUSED_BY_TARGET = "SM-3101"
+"""The code of a statement that the target refuses."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The last try of a statement failed.
@@ -98,7 +102,7 @@ class Refused:
     error: str
     resting: bool
     judged: bool = True
-    code: str = "SM-3101"
+    code: str = REFUSED_BY_TARGET
 
 
 def open_statements(

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart, origin_part
 from shardmerge.schemas.model.position import SourcePosition
@@ -72,7 +73,7 @@ UNKNOWN_ROWS_HINT = (
 )
 
 
-_REASON = "their rows were truncated, or all of them come again"
+_WHY = CodedText("their rows were truncated, or all of them come again", "SM-1924")
 
 
 def emptying(
@@ -93,7 +94,7 @@ def emptying(
         )
     )
     if origin.tells_shards_apart:
-        return deletion(target.target, sorted(shards), origin, _REASON)
+        return deletion(target.target, sorted(shards), origin, _WHY)
     if target.shards.keys() == set(shards):
-        return clearing(target.target, _REASON)
+        return clearing(target.target, _WHY)
     return None

@@ -10,15 +10,13 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.barrier.decisions import StatementKey
-from shardmerge.spark_sink.barrier.statements import Refused
+from shardmerge.spark_sink.barrier.statements import REFUSED_BY_TARGET, Refused
 from shardmerge.spark_sink.targets.interface import StatementJournal
 
 from .statement_runs import StatementResult
 
 log = logger(__name__)
 
-REFUSED = "SM-3101"
-"""The code of a statement that the target refuses."""
 FAILURE_PAUSE_S = 1.0
 """Seconds to wait before a target that did not answer is asked again."""
 
@@ -63,7 +61,7 @@ class StatementOutcomes:
             if entry.state == "done":
                 self.note(target, key)
             elif entry.state == "refused":
-                self._refuse(target, key, _Refusal(entry.error, now, REFUSED))
+                self._refuse(target, key, _Refusal(entry.error, now, REFUSED_BY_TARGET))
 
     def note(self, target: TargetTable, key: StatementKey) -> None:
         """Note that a statement is executed, or that a restart's mark is in the journal."""
@@ -120,7 +118,7 @@ class StatementOutcomes:
             )
         else:
             retry_at = self._clock() + self._retry_s
-            self._refuse(name, key, _Refusal(entry.error, retry_at, REFUSED))
+            self._refuse(name, key, _Refusal(entry.error, retry_at, REFUSED_BY_TARGET))
             log.error(
                 "statement_refused",
                 target=name,
@@ -128,7 +126,7 @@ class StatementOutcomes:
                 statement=key.ordinal,
                 sql=sql,
                 error=entry.error,
-                code=REFUSED,
+                code=REFUSED_BY_TARGET,
             )
 
     def _refuse(self, target: TargetTable, key: StatementKey, refusal: _Refusal) -> None:

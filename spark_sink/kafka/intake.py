@@ -16,8 +16,8 @@ from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
+from shardmerge.schemas.records.topic_records import decision_of
 from shardmerge.spark_sink.barrier.applied import Watermarks
 from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, open_transaction
 from shardmerge.spark_sink.barrier.decisions import Decisions
@@ -147,13 +147,8 @@ class Intake:
         self._ddl_read_to = event.offset + 1
         if event.value is None:
             return False
-        record = self._format.read(event.value)
-        if not isinstance(record, Decision):
-            raise ContractError(
-                f"{event.topic}@{event.offset} is a {type(record).__name__}, not a Decision",
-                code="SM-2105",
-            )
-        return self.decisions.add(record)
+        place = f"{event.topic}@{event.offset}"
+        return self.decisions.add(decision_of(self._format.read(event.value), place))
 
     def _read_notices(self) -> None:
         """Take the connectors' notices. While a registry is away, the rest is kept for later."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardmerge.connectors.event_log import PLAIN, add_log_option, form_of
 from shardmerge.connectors.failpoints import failpoint
+from shardmerge.connectors.log_lines import PLAIN, add_log_option, form_of
 from shardmerge.schemas.model.errors import ConfigError
 
 from .failpoints import PLACES, SETTING

@@ -9,22 +9,18 @@ import json
 import os
 import shlex
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
 from shardmerge.cli.planning.shapes import ShownPlan
+from shardmerge.cli.views.decision_shapes import DecisionLine
 from shardmerge.cli.views.shapes import (
     ConnectorState,
-    DecisionLine,
     Explanation,
     PipelineStatus,
     ShownConflict,
@@ -32,16 +28,15 @@ from shardmerge.cli.views.shapes import (
     TargetStatus,
 )
 from shardmerge.local.line import Line
-from shardmerge.local.servers.stack import Ports
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Source, Target
 from shardmerge.schemas.records.plain import from_plain
+from tests.running import Running, wait_for
 
 TARGET = "plaincli_merged.t"
 FLOWING, HELD = "s1/plaincli_app.t_1", "s2/plaincli_app.t_1"
-PATIENCE_S = 180.0
 
 
 def call(line: Line, *words: str) -> Result:
@@ -70,13 +65,6 @@ def ids(line: Line) -> list[int]:
     with line.connect_target() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM {TARGET} ORDER BY id")
         return [row[0] for row in cursor.fetchall()]
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, f"still no {what} after {PATIENCE_S:.0f} s"
-        time.sleep(0.3)
 
 
 @pytest.mark.timeout(600)
@@ -209,62 +197,10 @@ def conflict_version(decisions: list[DecisionLine]) -> int:
     return next(d.version for d in decisions if d.outcome == "hold") - 1
 
 
-class Running:
-    """A ``shardmerge run`` as a process of its own."""
-
-    def __init__(self, line: Line, directory: Path) -> None:
-        self.directory = directory
-        self.log = (directory.parent / "run.log").open("ab")
-        program = [sys.executable, "-m", "shardmerge.cli.main", "run"]
-        options = ["--pipeline", str(line.pipeline_path), "--directory", str(directory)]
-        free = Ports.free()
-        self.metrics_port = free.registry
-        options += ["--web-port", str(free.web), "--metrics-port", str(self.metrics_port)]
-        self.process = subprocess.Popen(
-            [*program, *options],
-            stdout=self.log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONSAFEPATH": "1"},
-        )
-
-    def pid(self, part: str) -> int:
-        """The pid of a part; 0 while it is not started."""
-        try:
-            return int(json.loads((self.directory / "run" / f"{part}.json").read_text())["pid"])
-        except FileNotFoundError:
-            return 0
-
-    def measured(self, further: int, name: str) -> bool:
-        """Whether the port of metrics, or the one so many further, tells of a metric."""
-        try:
-            with urlopen(
-                f"http://127.0.0.1:{self.metrics_port + further}/metrics", timeout=10
-            ) as answer:
-                return f"\n{name}{{" in answer.read().decode()
-        except OSError:
-            return False
-
-    def left(self) -> list[str]:
-        """The command lines of processes that belong to it, whatever their parents are."""
-        marker = f"SHARDMERGE_STACK_DIRECTORY={self.directory}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and marker in (entry / "environ").read_bytes().split(b"\0"):
-                    command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    found += [command] if command else []
-            except OSError:
-                continue
-        return found
-
-    def text(self) -> str:
-        return (self.directory.parent / "run.log").read_text(errors="replace")
-
-
 @pytest.fixture
 def running(line: Line, tmp_path: Path) -> Iterator[Running]:
     line.hand_over()
-    made = Running(line, tmp_path / "run")
+    made = Running(line.pipeline_path, tmp_path / "run")
     try:
         yield made
     finally:
@@ -306,7 +242,7 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
     assert stops == ["sink", "agents", "watchdog"]
     assert text.count("part_ended part=sink exit_code=-9 times=1") == 1
 
-    again = Running(line, running.directory)
+    again = Running(line.pipeline_path, running.directory)
     try:
         execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (300, 1, 1)")
         wait_for(lambda: 300 in ids(line), "row through the parts")

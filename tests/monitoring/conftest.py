@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import resolve
 from shardmerge.local.install.exact_values import with_exact_values
 from shardmerge.local.install.jmx_exporter import jmx_exporter, jmx_option
 from shardmerge.local.servers.connect import connect_spec
 from shardmerge.local.servers.stack import LocalStack, Ports
+from tests.one_source import rest
+
+__all__ = ["rest"]  # a fixture for the tests of this folder
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".local" / "cache"
@@ -43,13 +45,3 @@ def stack() -> Iterator[LocalStack]:
         yield stack
     finally:
         stack.clean()
-
-
-@pytest.fixture
-def rest(stack: LocalStack) -> Iterator[ConnectRest]:
-    """Connect's client; connectors that a test leaves behind are deleted."""
-    rest = ConnectRest(stack.connect_url)
-    yield rest
-    for name in rest.connectors():
-        rest.delete(name)
-    rest.close()

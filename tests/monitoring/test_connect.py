@@ -25,6 +25,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from tests.integration import prometheus
+from tests.one_source import pipeline_of
 
 from .conftest import CACHE
 
@@ -67,32 +68,17 @@ def running(stack: LocalStack, rest: ConnectRest, source: Cursor) -> Pipeline:
     source.execute(f"CREATE DATABASE seen{number}")
     source.execute(f"CREATE TABLE seen{number}.t_1 (id INT PRIMARY KEY)")
     source.execute(f"INSERT INTO seen{number}.t_1 VALUES (1)")
-    text = f"""
-        [pipeline]
-        name = "seen{number}"
-        [kafka]
-        bootstrap_servers = "{stack.bootstrap_servers}"
-        [connect]
-        url = "{stack.connect_url}"
-        [target]
-        host = "127.0.0.1"
-        port = 1
-        user = "u"
-        password = "p"
-        [[sources]]
-        name = "s{number}"
-        host = "127.0.0.1"
-        port = {stack.ports.source1}
-        user = "{USER}"
-        password = "{PASSWORD}"
-        server_id = {6000 + number}
-        databases = "seen{number}"
-        version = "8.0.15"
-        [[routes]]
-        database = ".*"
-        table = "t_.*"
-        target = "merged.t"
-    """
+    text = pipeline_of(
+        stack,
+        f"seen{number}",
+        source=f"s{number}",
+        port=stack.ports.source1,
+        server_id=6000 + number,
+        database=f"seen{number}",
+        target_port=1,
+        version="8.0.15",
+        table="t_.*",
+    )
     pipeline = parse_pipeline(text, {})
     deploy_connectors(pipeline, rest)
     return pipeline

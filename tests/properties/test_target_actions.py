@@ -33,6 +33,7 @@ from tests.golden.test_avro import earlier, written_by_avro
 from tests.properties.test_dialect_laws import DIALECTS
 from tests.strategies import ALL_TYPES, shard_tables
 from tests.target_moves import TARGET, executed, to_target
+from tests.target_statements import NO_REASON
 
 WITHOUT_ACTIONS = next(
     contract for contract in reversed(earlier()["decision"]) if '"actions"' not in str(contract)
@@ -123,15 +124,17 @@ def test_the_actions_of_changes_of_rows_are_those_that_their_texts_stand_for(
     ]
     moved = replace(columns[0], on_update="CURRENT_TIMESTAMP")
     made = [
-        deletion(TARGET, shards, origin, ""),
-        clearing(TARGET, ""),
+        deletion(TARGET, shards, origin, NO_REASON),
+        clearing(TARGET, NO_REASON),
         copying(TARGET, Column(names[0], moved.type), Column(names[1], moved.type), [moved],
                 overwrites=flag),
         defaulting(TARGET, Column(names[0], moved.type), [moved]),
     ]  # fmt: skip
     if given_values:
         made.append(
-            filling(TARGET, shards[0], origin, given_values, "", dialect=dialect, columns=[moved])
+            filling(
+                TARGET, shards[0], origin, given_values, NO_REASON, dialect=dialect, columns=[moved]
+            )
         )
     for statement in made:
         actions: tuple[Action, ...] = statement.actions

@@ -17,7 +17,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from shardmerge.local.line import end_on_sigterm
+from shardmerge.local.sigterm import end_on_sigterm
 from shardmerge.schemas.model.errors import TargetError
 
 from .running import ROOT, running_tidb, tidb_target

@@ -16,7 +16,10 @@ from tests.unit.test_module_tests import ROOT, modules
 
 CODE = re.compile(r"SM-\d{4}")
 ROOTS = frozenset(("ShardMergeError",))
-REASONS = {"Refusal": 2, "Conflict": 5, "CannotRender": 2, "Finding": 3}
+REASONS = {
+    "Refusal": 2, "Conflict": 5, "CannotRender": 2, "Finding": 3, "CodedText": 1, "Fixup": 4,
+    "RowEffect": 6, "TargetStatement": 7,
+}  # fmt: skip
 """Classes of reasons → the index of their code among the arguments."""
 
 

@@ -16,11 +16,13 @@ from dataclasses import dataclass, field, replace
 
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.effects.row_effects import RowEffect, unknown_effects
+from shardmerge.schemas.effects.row_effect import RowEffect
+from shardmerge.schemas.effects.row_effects import unknown_effects
 from shardmerge.schemas.effects.value_changes import keeps_values
 from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -29,6 +31,10 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .rereads import is_read_again
+
+_MADE_ANEW = CodedText(
+    "the target's column was made anew, for values that it could not become", "SM-1808"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +144,7 @@ def kept_values(
         without = anew | shard.left_out
         kept = [c for c in columns if c.id in renewed and c.id not in without]
         if kept:
-            reason = "the target's column was made anew, for values that it could not become"
-            found[name] = (*effects, *unknown_effects(kept, reason))
+            found[name] = (*effects, *unknown_effects(kept, _MADE_ANEW))
     return found
 
 

@@ -6,13 +6,16 @@ from collections.abc import Container, Iterable, Sequence
 
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.schemas.effects.row_effects import RowEffect, moved_rows
+from shardmerge.schemas.effects.row_effect import RowEffect
+from shardmerge.schemas.effects.row_effects import moved_rows
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import of_shard
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Fixup, FixupKind, TargetStatement
+from shardmerge.schemas.records.earlier_codes import EARLIER
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import filling
@@ -45,16 +48,17 @@ def fixup_of(new: TargetState, name: ShardId, found: Sequence[RowEffect], *, men
     """
     columns = tuple(effect.name for effect in found)
     reason = "; ".join(f"{effect.name}: {effect.reason}" for effect in found)
+    code = found[0].code or EARLIER
     kind = FixupKind.UPDATE if mended else _KINDS[new.policies.existing_rows]
     if kind is not FixupKind.SNAPSHOT:
-        return Fixup(name, kind, columns, reason)
+        return Fixup(name, kind, columns, reason, code)
     schema = new.shards[name].table
     if is_read_as_whole(name, schema):
-        return Fixup(name, FixupKind.WHOLE, columns, reason)
+        return Fixup(name, FixupKind.WHOLE, columns, reason, code)
     if why_not := why_not_read_again(name, schema):
         kind = FixupKind.ACCEPT
         reason += f"; {why_not}"
-    return Fixup(name, kind, columns, reason)
+    return Fixup(name, kind, columns, reason, code)
 
 
 def reloading_fixup(shard: ShardState) -> Fixup:
@@ -62,7 +66,8 @@ def reloading_fixup(shard: ShardState) -> Fixup:
     assert shard.table is not None
     key = shard.table.primary_key
     reason = "the primary key is another one, and no row event told its values"
-    return Fixup(shard.shard, FixupKind.RELOAD, key.columns if key else (), reason)
+    columns = key.columns if key else ()
+    return Fixup(shard.shard, FixupKind.RELOAD, columns, reason, "SM-1810")
 
 
 def filling_statement(
@@ -92,47 +97,53 @@ def filling_statement(
         if literal is None:
             return None
         values.append((column, literal))
-    reason = f"rows that {name} had before hold other values than the target's"
+    why = CodedText(f"rows that {name} had before hold other values than the target's", "SM-1921")
     return filling(
         new.target,
         name,
         new.policies.origin,
         values,
-        reason,
+        why,
         dialect=dialect,
         columns=list(columns.values()),
     )
 
 
-def fixup_warning(fixup: Fixup) -> str:
+def fixup_warning(fixup: Fixup) -> CodedText:
     """What the operator is told of a fix-up."""
-    if not fixup.columns:
-        return f"{fixup.shard}: {_OUTCOMES[fixup.kind]}: {fixup.reason}"
-    return (
-        f"rows that {fixup.shard} had before may differ in {', '.join(fixup.columns)}, "
-        f"{_OUTCOMES[fixup.kind]}: {fixup.reason}"
-    )
+    rows = str(fixup.shard)
+    if fixup.columns:
+        rows = f"rows that {rows} had before may differ in {', '.join(fixup.columns)}"
+    between = ", " if fixup.columns else ": "
+    text = f"{rows}{between}{_OUTCOMES[fixup.kind]}: {fixup.reason}"
+    return CodedText(text, code=fixup.code)
 
 
-def held_warnings(new: TargetState, lost: Iterable[ShardId], renewed: Container[str]) -> list[str]:
+def held_warnings(
+    new: TargetState, lost: Iterable[ShardId], renewed: Container[str]
+) -> list[CodedText]:
     """Warnings about held shards that lose values with columns that are made anew."""
     found = []
     for name in sorted(lost):
         if new.shards[name].hold:
             columns = columns_of(new.shards[name].real)
             names = ", ".join(item.column.name for item in columns if item.id in renewed)
-            found.append(
+            text = (
                 f"rows that {name} had before lack {names}, until the shard is held no longer: "
                 "then they are read again"
             )
+            found.append(CodedText(text, "SM-1710"))
     return found
 
 
-def moved_warnings(change: SchemaChange) -> list[str]:
+def moved_warnings(change: SchemaChange) -> list[CodedText]:
     """What the operator is told of rows that the change moved without row events."""
     return [
-        f"{action} on {change.shard} moves rows without row events: the target keeps those that "
-        "went, and lacks those that came until they are written again"
+        CodedText(
+            f"{action} on {change.shard} moves rows without row events: the target keeps those "
+            "that went, and lacks those that came until they are written again",
+            "SM-1712",
+        )
         for action in moved_rows(change.actions)
     ]
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from shardmerge.agents.coordination.decision_records import Step, with_statement
+from shardmerge.agents.coordination.decision_records import Step, warned, with_statement
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.effects.row_effects import (
-    RowEffect,
     arrival_effects,
     differing,
     held_effects,
@@ -29,6 +29,7 @@ from shardmerge.schemas.effects.row_effects import (
     unknown_effects,
 )
 from shardmerge.schemas.lattice.copied_columns import are_kin, is_in_line
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import FixupKind, Outcome
@@ -118,9 +119,8 @@ def with_fixups(
             new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
             decision = replace(decision, pauses=tuple(sorted((*decision.pauses, fixup.shard))))
     decision = replace(
-        decision,
+        warned(decision, told),
         fixups=tuple(fixups),
-        warnings=(*decision.warnings, *told),
         renewed=renewed_behind_gate(old.shards.get(change.shard) if change else None, now),
     )
     return Step(new, decision, step.joined)
@@ -145,8 +145,8 @@ def _effects(
     if shard is None or change.snapshot:
         return earlier, ()
     if change.error:
-        reason = "a statement that could not be read may have changed it"
-        unknown = unknown_effects(before, reason)
+        why = CodedText("a statement that could not be read may have changed it", "SM-1805")
+        unknown = unknown_effects(before, why)
         return held_effects(earlier, unknown, before, before), unknown
     after = columns_of(shard.real)
     moved = _moved(old, new, before, after, change)
@@ -155,8 +155,8 @@ def _effects(
         now = with_converted(now, before, after)
     now += arrival_effects(after, change.actions)
     if known and known.hold and moved:
-        reason = "it was renamed while its rows waited"
-        now += unknown_effects([item for item in after if item.id in moved.values()], reason)
+        why = CodedText("it was renamed while its rows waited", "SM-1804")
+        now += unknown_effects([item for item in after if item.id in moved.values()], why)
     return held_effects(earlier, now, before, after, moved), now
 
 
@@ -206,8 +206,8 @@ def _late_columns(
         without = {effect.id for effect in earlier if effect.anew} | shard.left_out
         columns = [c for c in columns_of(known.real) if c.id in late and c.id not in without]
         if columns:
-            reason = "it had values already when the target got it"
-            found[name] = (*earlier, *unknown_effects(columns, reason))
+            why = CodedText("it had values already when the target got it", "SM-1807")
+            found[name] = (*earlier, *unknown_effects(columns, why))
     return found
 
 
@@ -223,8 +223,8 @@ def _counting_again(
         anew = {effect.id for effect in known if effect.anew}
         again = before.left_out - after.left_out - anew
         columns = [item for item in _that_count(after) if item.id in again]
-        reason = "its values were left out until now"
-        found[name] = (*known, *unknown_effects(columns, reason))
+        why = CodedText("its values were left out until now", "SM-1807")
+        found[name] = (*known, *unknown_effects(columns, why))
     return found
 
 

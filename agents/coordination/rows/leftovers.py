@@ -15,7 +15,7 @@ from dataclasses import replace
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.added_column_values import fill_text
-from shardmerge.schemas.effects.row_effects import RowEffect
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.effects.value_changes import keeps_values
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
@@ -57,7 +57,8 @@ def left_over(
     found: dict[ShardId, list[RowEffect]] = {}
     for item in narrower:
         reason = "it has no such column any more, and its rows there may hold values of before"
-        effect = RowEffect(item.id, item.column.name, fill_text(item.column), reason)
+        fill = fill_text(item.column)
+        effect = RowEffect(item.id, item.column.name, fill, reason, code="SM-1809")
         for name, shard in new.shards.items():
             if shard.hold is None and shard.real is not None and item.id not in shard.real.ids:
                 found.setdefault(name, []).append(effect)

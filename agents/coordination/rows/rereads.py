@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from shardmerge.connectors.debezium.signals import can_be_asked_for
 from shardmerge.connectors.debezium.value_limits import SNAPSHOT, limits_of
+from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -40,12 +41,14 @@ def is_read_as_whole(shard: ShardId, schema: TableSchema | None) -> bool:
     return schema is not None and schema.primary_key is None and can_be_asked_for(shard)
 
 
-def lost_by_reading(fixup: Fixup, columns: Iterable[ShardColumn]) -> list[str]:
+def lost_by_reading(fixup: Fixup, columns: Iterable[ShardColumn]) -> list[CodedText]:
     """Warnings about values that are right in the target and that reading again damages."""
     if fixup.kind not in READ_AGAIN:
         return []
     return [
-        f"reading {fixup.shard} again: column {item.column.name}: {limit.sentence}"
+        CodedText(
+            f"reading {fixup.shard} again: column {item.column.name}: {limit.sentence}", "SM-1711"
+        )
         for item in columns
         for limit in limits_of(item.column.type, item.column.nullable)
         if limit.told_by_ddl and limit.ways == (SNAPSHOT,)

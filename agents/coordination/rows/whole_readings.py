@@ -54,7 +54,7 @@ def with_mates(state: TargetState, fixups: Sequence[Fixup]) -> list[Fixup]:
         accepted = [replace(f, kind=FixupKind.ACCEPT, reason=f"{f.reason}; {why}") for f in wholes]
         return sorted([*(f for f in fixups if f.shard not in had), *accepted], key=_shard)
     reason = f"the target does not tell its rows from those of {wholes[0].shard}"
-    mates = [Fixup(name, FixupKind.WHOLE, (), reason) for name in others]
+    mates = [Fixup(name, FixupKind.WHOLE, (), reason, "SM-1812") for name in others]
     kept = [fixup for fixup in fixups if fixup.shard not in others]
     return sorted([*kept, *mates], key=_shard)
 

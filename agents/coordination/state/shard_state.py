@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from shardmerge.schemas.effects.row_effects import RowEffect
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import own_schema

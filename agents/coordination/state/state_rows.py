@@ -26,7 +26,7 @@ from hashlib import blake2b
 
 from immutables import Map
 
-from shardmerge.schemas.effects.row_effects import RowEffect
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.copied_columns import Copy
 from shardmerge.schemas.lattice.joined import ShardSchema
@@ -41,14 +41,15 @@ from shardmerge.schemas.records.plain import FLAT, dump, from_plain, load
 from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import TargetState, assembled
 
-FORMAT = 11
+FORMAT = 12
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+_READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 """Each format lacks what later ones added; its default is in ``_StoredHeader``. Format 3 added
 changes that wait for a DDL lock, and what operators said; 4 origin columns; 5 renames by copying; 6
 policies that an operator set; 7 the effects of changes that wait; 8 which types go together; 9
 tables that are to be read as a whole, and whether rows of shards that left stay; 10 what happens to
-a dropped shard's rows; 11 the codes of the reasons of holds."""
+a dropped shard's rows; 11 the codes of the reasons of holds; 12 those of the
+effects of changes that wait."""
 
 _PREFIX = b"state/"
 _RESTORE = (

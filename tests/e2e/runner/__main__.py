@@ -24,7 +24,8 @@ from pathlib import Path
 
 import yaml
 
-from shardmerge.local.line import Line, end_on_sigterm
+from shardmerge.local.line import Line
+from shardmerge.local.sigterm import end_on_sigterm
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.pipeline.settings import Target

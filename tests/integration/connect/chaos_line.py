@@ -13,12 +13,12 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.signals import signal_database
 from shardmerge.connectors.deploy import deploy_connectors
-from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline.file import parse_pipeline
+from tests.one_source import pipeline_of
 
 from .chaos_rows import Tally, compare, longest_wait
 from .chaos_schemas import Folded, fold, judge_places, judge_schemas, server_context
@@ -169,33 +169,17 @@ class ChaosLine:
 
     def _pipeline_text(self, number: int) -> str:
         version = ".".join(map(str, self.context.version))
-        return f"""
-            [pipeline]
-            name = "chaos{number}"
-            [kafka]
-            bootstrap_servers = "{self.stack.bootstrap_servers}"
-            [connect]
-            url = "{self.stack.connect_url}"
-            [target]
-            host = "127.0.0.1"
-            port = {self.port}
-            user = "{USER}"
-            password = "{PASSWORD}"
-            [[sources]]
-            name = "{self.source}"
-            host = "127.0.0.1"
-            port = {self.port}
-            user = "{USER}"
-            password = "{PASSWORD}"
-            server_id = {6000 + number}
-            databases = "{self.database}"
-            flavour = "{self.context.flavour}"
-            version = "{version}"
-            [[routes]]
-            database = ".*"
-            table = ".*"
-            target = "merged.t"
-        """
+        return pipeline_of(
+            self.stack,
+            f"chaos{number}",
+            source=self.source,
+            port=self.port,
+            server_id=6000 + number,
+            database=self.database,
+            target_port=self.port,
+            flavour=self.context.flavour,
+            version=version,
+        )
 
 
 def connector_facts(line: ChaosLine) -> dict[str, Any]:

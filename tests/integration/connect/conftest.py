@@ -24,6 +24,9 @@ from shardmerge.local.servers.processes import Supervisor
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
+from tests.one_source import pipeline_of, rest
+
+__all__ = ["rest"]  # a fixture for the tests of this folder
 
 CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 _NUMBERS = itertools.count(1)
@@ -151,16 +154,6 @@ def other_worker(
 
 
 @pytest.fixture
-def rest(stack: LocalStack) -> Iterator[ConnectRest]:
-    """Connect's client; connectors that a test leaves behind are deleted."""
-    rest = ConnectRest(stack.connect_url)
-    yield rest
-    for name in rest.connectors():
-        rest.delete(name)
-    rest.close()
-
-
-@pytest.fixture
 def play(stack: LocalStack) -> Play:
     """A pipeline with one source, whose database is empty."""
     return make_play(stack, stack.ports.source1)
@@ -172,31 +165,15 @@ def make_play(stack: LocalStack, port: int, flavour: str = "mysql", version: str
     database = f"play{number}"
     with _connect(port) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE `{database}`")
-    text = f"""
-        [pipeline]
-        name = "it{number}"
-        [kafka]
-        bootstrap_servers = "{stack.bootstrap_servers}"
-        [connect]
-        url = "{stack.connect_url}"
-        [target]
-        host = "127.0.0.1"
-        port = {stack.ports.target}
-        user = "{USER}"
-        password = "{PASSWORD}"
-        [[sources]]
-        name = "s{number}"
-        host = "127.0.0.1"
-        port = {port}
-        user = "{USER}"
-        password = "{PASSWORD}"
-        server_id = {5000 + number}
-        databases = "{database}"
-        flavour = "{flavour}"
-        {f'version = "{version}"' if version else ""}
-        [[routes]]
-        database = ".*"
-        table = ".*"
-        target = "merged.t"
-    """
+    text = pipeline_of(
+        stack,
+        f"it{number}",
+        source=f"s{number}",
+        port=port,
+        server_id=5000 + number,
+        database=database,
+        target_port=stack.ports.target,
+        flavour=flavour,
+        version=version,
+    )
     return Play(parse_pipeline(text, {}), database, port)

@@ -14,7 +14,8 @@ from tests.authority import Authority, Identity
 CANARY = "Canary7Password"
 """Part of every password: where it is found, a password was told."""
 WRONG = f"{CANARY}-wrong"
-KAFKA_USERS = ("agents", "sink", "connect", "operator")
+KAFKA_USERS = ("agents", "sink", "connect", "operator", "runner")
+"""``runner`` is that of ``shardmerge run``, whose parts have one environment."""
 _OTHERS = ("debezium", "target", "rest", "store", "registry")
 _SERVERS = ("broker", "mysql", "worker", "registry")
 _CLIENTS = ("connect", "debezium", "sink", "operator")
@@ -46,7 +47,7 @@ class Accounts:
     def environment(self, kafka_user: str) -> Mapping[str, str]:
         """The variables that a process of ours has, besides those of its system."""
         found = {"KAFKA_USER": kafka_user, "KAFKA_PASSWORD": self.passwords[kafka_user]}
-        if kafka_user in ("connect", "operator"):
+        if kafka_user in ("connect", "operator", "runner"):
             found |= {
                 "SOURCE_PASSWORD": self.passwords["debezium"],
                 "STORE_PASSWORD": self.passwords["store"],

@@ -29,19 +29,24 @@ def grants(user: str) -> list[str]:
     return [statement for statement in found if f"'{user}'@" in statement]
 
 
+RUNNER = ("agents", "sink", "operator")
+"""The users of the page whose rights ``shardmerge run`` needs together."""
+
+
 def bindings(pipeline: str, sources: tuple[str, ...], group: str) -> list[AclBinding]:
-    """The ACLs of the page for a pipeline."""
-    return [
+    """The ACLs of the page for a pipeline, and those of ``runner``, each once."""
+    found = [
         AclBinding(
             _RESOURCES[resource],
             name,
             _PATTERNS[pattern],
-            f"User:{user}",
+            f"User:{principal}",
             "*",
             AclOperation[_constant(operation)],
             AclPermissionType.ALLOW,
         )
         for user, resource, pattern, written, operations in _rows()
+        for principal in ((user, "runner") if user in RUNNER else (user,))
         for name in sorted(
             {
                 written.replace("PIPELINE", pipeline)
@@ -52,6 +57,7 @@ def bindings(pipeline: str, sources: tuple[str, ...], group: str) -> list[AclBin
         )
         for operation in operations.split(", ")
     ]
+    return list(dict.fromkeys(found))
 
 
 def _rows() -> Iterator[list[str]]:

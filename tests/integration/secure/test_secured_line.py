@@ -30,6 +30,7 @@ from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.running import Running, wait_for
 
 from .accounts import CANARY, WRONG
 from .conftest import Played
@@ -230,6 +231,42 @@ def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) 
         assert "token" in error.message
         assert "sasl.oauthbearer.client" in error.hint
         assert CANARY not in f"{error.message} {error.hint}"
+
+
+@pytest.mark.timeout(600)
+def test_run_carries_ddl_and_rows_over_secure_connections_and_ends_when_told(
+    played: Played, tmp_path: Path
+) -> None:
+    """The last test here: agents and sink of the line stay stopped behind it."""
+    line = played.secured.line
+    line.hand_over()
+    running = Running(line.pipeline_path, tmp_path / "run", played.secured.environment("runner"))
+
+    def changed() -> bool:
+        with line.connect_target() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW COLUMNS FROM merged.tbl LIKE 'by_run'")
+            if not cursor.fetchall():
+                return False
+            cursor.execute("SELECT COUNT(*) FROM merged.tbl WHERE by_run = 7")
+            return bool(cursor.fetchall()[0][0])
+
+    try:
+        wait_for(lambda: all(map(running.pid, ("watchdog", "agents", "sink"))), "parts")
+        with line.connect("s1") as connection, connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE app.tbl00 ADD COLUMN by_run INT")
+            assert cursor.execute("UPDATE app.tbl00 SET by_run = 7") > 0
+        wait_for(changed, "row behind DDL")
+    finally:
+        running.process.terminate()
+        ended = running.process.wait(timeout=120)
+        text = running.text()
+        running.log.close()
+        print(text[-8000:])
+    assert (ended, running.left()) == (0, [])
+    stops = [each.split()[0] for each in text.split("part_stopped part=")[1:]]
+    assert stops == ["sink", "agents", "watchdog"]
+    assert "part_ended" not in text, "no part died on the way"
+    assert CANARY not in text
 
 
 async def _topics(access: Kafka) -> set[str]:

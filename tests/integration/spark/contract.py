@@ -44,7 +44,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 from shardmerge.spark_sink.targets.mysql.tasks.connection import close_connections
 from tests.strategies import table
-from tests.target_statements import written
+from tests.target_statements import NO_REASON, written
 
 from .rig import Rig
 
@@ -239,7 +239,7 @@ class Contract:
         return self._only(texts)
 
     def remove(self, shard: ShardId) -> TargetStatement:
-        return removal(self.target, shard, ORIGIN, "")
+        return removal(self.target, shard, ORIGIN, NO_REASON)
 
     def fill(self, shard: ShardId, **fills: str) -> TargetStatement:
         """Values as ``fill_text`` tells them."""
@@ -249,7 +249,7 @@ class Contract:
             literal = self._dialect.row_value(fill, column)
             assert literal is not None
             values.append((column, literal))
-        return filling(self.target, shard, ORIGIN, values, "", dialect=self._dialect)
+        return filling(self.target, shard, ORIGIN, values, NO_REASON, dialect=self._dialect)
 
     def _column(self, name: str) -> Column:
         found = self.schema.column(name)

@@ -10,7 +10,7 @@ import pickle
 import sys
 from pathlib import Path
 
-from shardmerge.connectors.event_log import set_up
+from shardmerge.connectors.log_lines import set_up
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.job import Stopped, run

@@ -27,6 +27,7 @@ from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.strategies import table
+from tests.target_statements import NO_REASON
 
 from . import iceberg_values, values
 from .contract import ORIGIN, Contract, IcebergKind
@@ -64,7 +65,7 @@ def test_a_table_that_somebody_dropped_is_told(contract: Contract) -> None:
 
     assert isinstance(failure, TaskFailure) and "Table does not exist" in failure.message
     with pytest.raises(TargetError, match="somebody dropped it") as raised:
-        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
+        writer.journal.change_rows(contract.target, clearing(contract.target, NO_REASON))
     assert raised.value.statement
 
 

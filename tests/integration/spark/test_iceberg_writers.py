@@ -21,6 +21,7 @@ from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
 from shardmerge.spark_sink.targets.iceberg.staging import stage
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from tests.target_statements import NO_REASON
 
 from .contract import ROOT, Contract, IcebergKind, Writer
 
@@ -180,7 +181,7 @@ def test_a_commit_between_rows_and_their_statement_is_seen(
 
     with monkeypatch.context() as patch:
         patch.setattr(journal, "stage", staging)
-        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
+        writer.journal.change_rows(contract.target, clearing(contract.target, NO_REASON))
     assert others == [] and contract.rows() == []
 
 
@@ -199,7 +200,7 @@ def test_a_writer_that_is_replaced_while_it_changes_rows_changes_none(
     with monkeypatch.context() as patch:
         patch.setattr(journal, "stage", staging)
         with pytest.raises(TargetError, match="another writer took over") as raised:
-            older.journal.change_rows(contract.target, clearing(contract.target, ""))
+            older.journal.change_rows(contract.target, clearing(contract.target, NO_REASON))
     assert not raised.value.retryable and not raised.value.statement
     assert contract.rows() == [(1, "a", 1)]
 
@@ -221,7 +222,7 @@ def test_batches_and_statements_stage_side_by_side(
 
     with monkeypatch.context() as patch:
         patch.setattr(journal, "stage", staging)
-        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
+        writer.journal.change_rows(contract.target, clearing(contract.target, NO_REASON))
     assert in_session == ["of a batch"] and contract.rows() == []
 
 
@@ -244,7 +245,7 @@ def test_moves_and_changes_of_rows_without_an_answer_are_looked_up(
         patch.setattr(IcebergTable, "commit", committing)
         writer.move((0, end, 0))
         unanswered.append(True)
-        writer.journal.change_rows(contract.target, clearing(contract.target, ""))
+        writer.journal.change_rows(contract.target, clearing(contract.target, NO_REASON))
     assert contract.rows() == []
     assert writer.target.state.offsets() == {Partition(contract.topic.topic, 0): 0}
     assert writer.target.state.rows() == {contract.target: 1}

@@ -16,6 +16,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from tests.target_statements import NO_REASON
 
 from .contract import ORIGIN, TIDB, Contract, Kind
 
@@ -252,7 +253,7 @@ def test_a_truncation_stops_a_range_until_its_offset_is_moved(contract: Contract
     assert (result.next_offset, result.rows, result.truncated, result.hold) == (1, 1, True, None)
     assert writer.apply().truncated
     writer.target.journal_of_thread(writer.epoch).change_rows(
-        contract.target, clearing(contract.target, "")
+        contract.target, clearing(contract.target, NO_REASON)
     )
     assert contract.rows() == []
     writer.move((0, 1, 2))
@@ -352,7 +353,9 @@ def test_a_statement_changes_the_rows_of_one_shard_once(contract: Contract) -> N
     assert later.change(4, contract.remove(two)) == DONE
     assert [row[0] for row in contract.rows()] == [1, 3]
     assert later.change(5, contract.remove(two)) == DONE
-    later.journal.change_rows(contract.target, deletion(contract.target, (one, two), ORIGIN, ""))
+    later.journal.change_rows(
+        contract.target, deletion(contract.target, (one, two), ORIGIN, NO_REASON)
+    )
     assert contract.rows() == []
     assert contract.start().journal.load() == {(contract.target, v, 0): DONE for v in range(1, 6)}
 

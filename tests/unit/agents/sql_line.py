@@ -12,6 +12,7 @@ from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
 from shardmerge.agents.tracking.tracker import command_with_schema
+from shardmerge.schemas.codes.registry import codes
 from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
 from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
@@ -42,6 +43,14 @@ SHARD_COLUMN = Origin((OriginColumn(OriginPart.SHARD, "_shard"),))
 def shard_of(source: str) -> ShardId:
     """The one shard of a source."""
     return ShardId(source, "app", "t")
+
+
+def assert_coded(decision: Decision) -> None:
+    """Every warning, fix-up and statement of a decision has a code of the registry."""
+    found = [*decision.warning_codes, *(part.code for part in decision.fixups)]
+    found += [statement.code for statement in decision.statements]
+    assert len(decision.warning_codes) == len(decision.warnings)
+    assert set(found) <= codes().keys()
 
 
 class SqlLine:
@@ -142,6 +151,7 @@ class SqlLine:
         change: SchemaChange | OperatorCommand,
     ) -> Decision:
         assert step.decision is not None
+        assert_coded(step.decision)
         source, touched = (
             change.id.source,
             {*before.held, *step.decision.released, *step.decision.pauses},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from click.testing import CliRunner, Result
 
 from shardmerge.cli.ddl import statements
 from shardmerge.cli.main import main
+from shardmerge.cli.views.call_shapes import CheckedDdl
+from shardmerge.schemas.codes.registry import codes
+from shardmerge.schemas.records.plain import from_plain
 
 
 def check(text: str, *options: str) -> Result:
@@ -67,6 +71,24 @@ def test_statements_are_applied_to_a_fixture_each_on_its_own(tmp_path: Path) -> 
         "not applicable: statement 3, line 3: SM-1102: table t has no column c"
     )
     assert lines[1:] == ["2 applied, 1 not applicable", "3 parsed, 1 ignored, 0 failed"]
+
+
+def test_findings_are_told_as_json(tmp_path: Path) -> None:
+    fixture = tmp_path / "fixture.sql"
+    fixture.write_text("CREATE TABLE t (a INT);;\n", encoding="utf-8")
+    found = check(
+        "ALTER TABLE t\n ADD b FOO;;\nALTER TABLE t DROP c;;\nALTER TABLE t ADD b INT;;\nUSE d;;\n",
+        *("--fixture", str(fixture), "--json"),
+    )
+    assert found.exit_code == 1
+    checked = from_plain(CheckedDdl, json.loads(found.output))
+    assert (checked.parsed, checked.ignored, checked.failed) == (2, 1, 1)
+    failed, refused = checked.findings
+    assert (failed.kind, failed.statement, failed.line, failed.column) == ("failed", 1, 2, 8)
+    assert failed.text == "expected a column type, found 'FOO'"
+    assert (refused.kind, refused.statement, refused.line) == ("not applicable", 2, 3)
+    assert (refused.code, "no column c" in refused.text) == ("SM-1102", True)
+    assert failed.code in codes()
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
 from shardmerge.cli.main import main
+from shardmerge.schemas.codes.registry import Code, codes
+from shardmerge.schemas.records.plain import from_plain
 
 
 @pytest.mark.parametrize("text", ["SM-1203", "sm-1203", "1203", "SM-1203:"])
@@ -21,3 +25,8 @@ def test_a_code_that_does_not_exist_is_an_error(text: str) -> None:
     found = CliRunner().invoke(main, ["explain-code", text])
     assert found.exit_code == 2
     assert f"{text} is no code of this version" in found.output
+
+
+def test_a_code_is_explained_as_json() -> None:
+    found = CliRunner().invoke(main, ["explain-code", "1203", "--json"])
+    assert from_plain(Code, json.loads(found.stdout)) == codes()["SM-1203"]

@@ -1,67 +1,89 @@
-"""``shardmerge check`` of a file alone, as text and as JSON."""
+"""The list of commands: true to each command, and listed without importing them."""
 
 from __future__ import annotations
 
+import inspect
 import json
-from pathlib import Path
+import subprocess
+import sys
+from collections.abc import Iterator
 
+import click
 import pytest
-from click.testing import CliRunner
 
-from shardmerge.cli import main as module
-from shardmerge.cli.bundles import without_passwords
-from shardmerge.cli.checks.findings import Finding
-from shardmerge.cli.main import main
-from shardmerge.cli.views.call_shapes import Checked, CheckFinding
-from shardmerge.schemas.pipeline.text import pipeline_text
-from shardmerge.schemas.records.plain import from_plain
-from tests.recorded import pipeline
+from shardmerge.cli.main import COMMANDS, main
 
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "pipeline.toml"
-    path.write_text(pipeline_text(without_passwords(pipeline())), encoding="utf-8")
-    return path
+WITHOUT_RESULT = {"agents", "sink", "run", "connect watch", "demo", "down"}
+"""Processes that run until they are stopped; what plays for people; what only ends with a code."""
+HEAVY = (
+    "rich", "structlog", "sqlglot", "confluent_kafka", "aiokafka", "faust", "pyspark", "pymysql",
+    "requests", "fastavro", "shardmerge.agents", "shardmerge.spark_sink",
+)  # fmt: skip
 
 
-def checked(*words: str) -> tuple[int, Checked]:
-    found = CliRunner().invoke(main, ["check", *words, "--json"])
-    return found.exit_code, from_plain(Checked, json.loads(found.stdout))
+def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from commands(found, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", found
 
 
-def test_a_file_alone_is_right(file: Path) -> None:
-    assert checked("--pipeline", str(file), "--offline") == (0, Checked("p", ()))
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_a_command_is_the_first_sentence_of_its_help(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    assert command.name == name
+    first = inspect.cleandoc(command.help or "").partition("\n\n")[0]
+    assert COMMANDS[name][1] == " ".join(first.split())
 
 
-def test_a_file_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
-    broken = tmp_path / "broken.toml"
-    broken.write_text("[pipeline]")
-    code, found = checked("--pipeline", str(broken))
-    assert (code, found.pipeline) == (1, "")
-    assert [(f.where, f.fault) for f in found.findings] == [("pipeline file", True)]
+def test_every_command_that_has_a_result_prints_it_as_json_too() -> None:
+    without = {
+        name
+        for name, command in commands(main)
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert without == WITHOUT_RESULT
 
 
-def test_faults_come_before_what_should_be_known(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        module, "server_findings", lambda _: [Finding("source s1", "old", fault=False)]
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--help"], "explain-code"),
+        (["explain-code", "SM-1203"], "The defaults of a column differ"),
+        (["explain-code", "SM-1203", "--json"], '"code": "SM-1203"'),
+    ],
+)
+def test_a_light_command_imports_nothing_heavy(words: list[str], told: str) -> None:
+    program = (
+        "import atexit, json, sys\n"
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
+        "from shardmerge.cli.main import main\n"
+        f"main({words!r})"
     )
-    monkeypatch.setattr(module, "_topic_findings", lambda _: [])
-    monkeypatch.setattr(module, "_connect", lambda _: [Finding("Kafka Connect", "is away")])
-    assert checked("--pipeline", str(file)) == (
-        1,
-        Checked(
-            "p",
-            (
-                CheckFinding("Kafka Connect", "is away", fault=True),
-                CheckFinding("source s1", "old", fault=False),
-            ),
-        ),
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
-    told = CliRunner().invoke(main, ["check", "--pipeline", str(file)])
-    assert told.stdout.splitlines()[1:] == [
-        "FAULT  Kafka Connect: is away",
-        "warn   source s1: old",
-    ]
+    assert (ended.returncode, told in ended.stdout) == (0, True), ended.stderr
+    assert set(json.loads(ended.stderr)) & set(HEAVY) == set()
+
+
+def test_a_command_that_does_not_exist_is_refused() -> None:
+    assert main.get_command(click.Context(main), "statuses") is None
+
+
+def test_status_of_a_pipeline_file_imports_no_local_stack_and_no_coordinator() -> None:
+    """It reads states and does not decide."""
+    program = "import json, sys, shardmerge.cli.status\nprint(json.dumps(sorted(sys.modules)))"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    needless = {
+        "faust", "pyspark", "aiokafka", "shardmerge.local.line", "shardmerge.spark_sink",
+        "shardmerge.agents.coordination.coordinator", "shardmerge.connectors.repair.source_repair",
+    }  # fmt: skip
+    assert set(json.loads(ended.stdout)) & needless == set()

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.event_log import (
+from shardmerge.connectors.event_log import logger
+from shardmerge.connectors.log_lines import (
     STANDARD,
     EventFormatter,
     add_log_option,
     event_in,
     form_of,
-    logger,
     set_up,
 )
 from shardmerge.schemas.model.errors import ConfigError, StackError, TargetError

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from shardmerge.schemas.model.errors import StackError, TargetError
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange
@@ -20,14 +21,15 @@ from shardmerge.spark_sink.targets.mysql.server_errors import TRANSACTION_TOO_LA
 from .connection import TaskConnection
 
 DUPLICATE_KEY = 1062
+_NO_COLUMN = 1054
+_NO_TABLE = (1049, 1146)
+"""The server has no such database, or no such table in it."""
 _HINTS = {
     DUPLICATE_KEY: "another row has this unique key, perhaps of another shard: change one of them, "
     "or drop the unique key on the target's shards",
     1048: "the target's column must accept NULL",
     1452: "the target has a foreign key that the row does not meet: drop it on the target",
     1451: "another table refers to the row: drop that foreign key on the target",
-    1146: "the target table is missing: somebody dropped it",
-    1054: "the target lacks a column that was made for this row: somebody changed the target",
     1153: "raise max_allowed_packet on the target",
     1301: "raise max_allowed_packet on the target",
     8004: "raise txn-total-size-limit of the target's TiDB",
@@ -48,7 +50,12 @@ def find_refused(
     """
     wanted = OffsetRange(task.topic, task.partition, start, end, task.part, task.stream.tells_moves)
     records = list(records_in(connection.reader, wanted, connection.rows))
-    found = _first(len(records), lambda count: _probe([(task, records[:count])], connection))
+    target = task.stream.target
+
+    def probe(count: int) -> TargetError | RefusedRow | None:
+        return _probe([(task, records[:count])], connection)
+
+    found = _first(len(records), probe, target)
     if found is None:
         cause.retryable = True
         return cause
@@ -83,7 +90,7 @@ def find_refused_ordered(
         ]
         return _probe(shorter, connection)
 
-    found = _first(len(order), probe)
+    found = _first(len(order), probe, prefixes[0][0].stream.target)
     if found is None:
         return None
     first, refusal = found
@@ -93,13 +100,14 @@ def find_refused_ordered(
 
 
 def _first(
-    records: int, probe: Callable[[int], TargetError | RefusedRow | None]
+    records: int, probe: Callable[[int], TargetError | RefusedRow | None], target: TargetTable
 ) -> tuple[int, Refusal] | None:
     """The index of the first record that is refused, and why; None when none is.
 
     Args:
         records: How many records there are.
         probe: Count → the error of writing the first ``count`` records; None without one.
+        target: That they are written to.
     """
     good, bad = 0, records
     error = probe(bad)
@@ -112,7 +120,7 @@ def _first(
             good = middle
         else:
             bad, error = middle, found
-    return bad - 1, error.refusal if isinstance(error, RefusedRow) else _refusal(error)
+    return bad - 1, error.refusal if isinstance(error, RefusedRow) else refusal_of(error, target)
 
 
 def _is_delete(value: bytes, connection: TaskConnection) -> bool:
@@ -122,7 +130,30 @@ def _is_delete(value: bytes, connection: TaskConnection) -> bool:
         return False
 
 
-def _refusal(error: TargetError) -> Refusal:
+def refusal_of(error: TargetError, target: TargetTable) -> Refusal:
+    """Why a row cannot be applied, and what the operator can do.
+
+    Args:
+        error: With which the target's server answered the write.
+        target: That the row is written to.
+    """
+    command = f"`shardmerge schema --pipeline FILE --target {target}`"
+    if error.number in _NO_TABLE:
+        return Refusal(
+            f"the target's server misses a table or database that the row needs: {error.message}",
+            f"if it is {target}: {command} prints its CREATE TABLE. Execute that on the target: "
+            "the waiting rows go on by themselves. Then `shardmerge command reread` brings the "
+            "rows again that were in it, shard by shard. If it is another table, a trigger or a "
+            "view of the target names it",
+            code="SM-1526",
+        )
+    if error.number == _NO_COLUMN:
+        return Refusal(
+            f"the target's server misses a column that the row needs: {error.message}",
+            f"somebody changed {target}, or one of its triggers names the column: {command} prints "
+            "the table as it must be. Add the column: the waiting rows go on by themselves",
+            code="SM-1527",
+        )
     hint = _HINTS.get(error.number, "change the row on the shard, or what the target accepts")
     return Refusal(
         f"the target refuses the row: {error.message}",

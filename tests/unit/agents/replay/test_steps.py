@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.replay.facts import iso_time, step_facts
+from shardmerge.agents.replay.facts import step_facts
 from shardmerge.agents.replay.log import OnePartition, in_time
 from shardmerge.agents.replay.steps import Step, Stepper, Wanted
 from shardmerge.agents.replay.text import step_text
-from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.connectors.formats.stored_record import StoredRecord, iso_time
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.recorded import Recorded, changed

@@ -11,9 +11,11 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.deployment import connect as module
 from shardmerge.cli.main import main
+from shardmerge.cli.views.call_shapes import ConnectorAction
 from shardmerge.cli.views.shapes import ConnectorState
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, TaskStatus
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.plain import from_plain
 from tests.recorded import pipeline
@@ -98,6 +100,49 @@ def test_restart_is_about_all_or_the_named_ones(tmp_path: Path, cluster: Cluster
     assert cluster.done == [
         "restart p.s1", "restart p.s2", "close", "restart failed of p.s2", "close",
     ]  # fmt: skip
+
+
+def actions(found: Result) -> list[ConnectorAction]:
+    lines = found.stdout.splitlines()
+    # The runner echoes what is typed, as a terminal does.
+    return [from_plain(ConnectorAction, json.loads(line)) for line in lines if line != " y"]
+
+
+def test_what_was_done_to_each_connector_is_told_as_json(tmp_path: Path, cluster: Cluster) -> None:
+    restarted = connect(tmp_path, "restart", "s2", "--json")
+    assert actions(restarted) == [ConnectorAction("s2", "p.s2", "restarted")]
+    assert cluster.done[0] == "restart p.s2"
+
+    deleted = connect(tmp_path, "delete", "s1", "--json", text="y\n")
+
+    assert "delete p.s1 at http://connect:8083?" in deleted.stderr
+    assert actions(deleted) == [
+        ConnectorAction("s1", "p.s1.whole.0123456789ab", "deleted"),
+        ConnectorAction("s1", "p.s1", "deleted"),
+    ]
+    again = connect(tmp_path, "delete", "s1", "--json", "--yes")
+    assert actions(again) == [ConnectorAction("s1", "p.s1", "there was none")]
+
+
+def test_apply_tells_each_connector_that_runs(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[float] = []
+
+    def deploy(pipeline: Pipeline, rest: Cluster, timeout_s: float) -> tuple[str, ...]:
+        made.append(timeout_s)
+        return tuple(f"p.{source.name}" for source in pipeline.sources)
+
+    monkeypatch.setattr(module, "deploy_connectors", deploy)
+
+    plain, as_json = connect(tmp_path, "apply"), connect(tmp_path, "apply", "--json")
+
+    assert (plain.exit_code, plain.stdout) == (0, "p.s1: RUNNING\np.s2: RUNNING\n")
+    assert [from_plain(ConnectorState, json.loads(x)) for x in as_json.stdout.splitlines()] == [
+        ConnectorState("s1", "p.s1", "RUNNING"),
+        ConnectorState("s2", "p.s2", "RUNNING"),
+    ]
+    assert made == [120.0, 120.0]
 
 
 def test_delete_asks_and_takes_connectors_that_read_whole_tables_along(

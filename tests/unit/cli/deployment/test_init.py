@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,10 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.deployment import init as module
 from shardmerge.cli.deployment.first_file import Address, Seen
 from shardmerge.cli.main import main
+from shardmerge.cli.views.call_shapes import AskedServer, WrittenFile
 from shardmerge.schemas.model.server_facts import server_facts
 from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.records.plain import from_plain
 
 SOURCE, TARGET = "s1=debezium@db1:3307", "shardmerge@merged"
 
@@ -53,6 +56,28 @@ def test_a_file_is_written_that_check_accepts(tmp_path: Path, told: list[Address
         env={"S1_PASSWORD": "x", "TARGET_PASSWORD": "y"},
     )
     assert (checked.exit_code, "1 routing rules" in checked.stdout) == (0, True), checked.output
+
+
+def test_what_was_seen_and_what_comes_next_is_told_as_json(
+    tmp_path: Path, told: list[Address]
+) -> None:
+    file = tmp_path / "my shop.toml"
+    found = init(file, "--json", env={"S1_PASSWORD": "x"})
+    assert from_plain(WrittenFile, json.loads(found.stdout)) == WrittenFile(
+        file=str(file),
+        servers=(
+            AskedServer("s1", "db1:3307", "mysql", "8.0.36", ("app.t_1", "app.t_2")),
+            AskedServer("target", "merged:3306", "mysql", "8.0.36", ()),
+        ),
+        missing=("TARGET_PASSWORD",),
+        then=(
+            f"shardmerge check --pipeline '{file}'",
+            f"shardmerge run --pipeline '{file}'",
+        ),
+    )
+    unread = init(tmp_path / "other.toml", "--json", "--offline")
+    servers = from_plain(WrittenFile, json.loads(unread.stdout)).servers
+    assert {server.why for server in servers} == {"`shardmerge init --offline` asks no server"}
 
 
 def test_a_file_that_exists_stays(tmp_path: Path, told: list[Address]) -> None:

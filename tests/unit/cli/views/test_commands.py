@@ -13,12 +13,13 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from shardmerge.agents.replay.log import MemoryRows
+from shardmerge.cli import screen as screen_module
 from shardmerge.cli import status as status_module
 from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.main import main
 from shardmerge.cli.views import commands
+from shardmerge.cli.views.decision_shapes import DecisionLine
 from shardmerge.cli.views.shapes import (
-    DecisionLine,
     Explanation,
     PipelineStatus,
     Shape,
@@ -54,6 +55,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Recorded]
         monkeypatch.setattr(status_module, "read_picture", read_picture)
         monkeypatch.setattr(commands, "read_log", read_log)
         monkeypatch.setattr(commands, "read_table", lambda *_: made.rows())
+        monkeypatch.setattr(status_module, "read_table", lambda *_: made.rows())
         return lambda *words: CliRunner().invoke(main, [*words, "--pipeline", str(file)])
 
     return of
@@ -137,13 +139,16 @@ def test_a_wrong_call_ends_with_2(
     assert (found.exit_code, told in found.stderr) == (2, True), found.output
 
 
-@pytest.mark.parametrize("words", [["explain", str(TWO)], ["conflicts"], ["schema", str(TWO)]])
+@pytest.mark.parametrize(
+    "words", [["explain", str(TWO)], ["conflicts"], ["schema", str(TWO)], ["status"]]
+)
 def test_who_may_not_read_the_agents_table_is_told_the_same_from_the_log(
     call: Callable[[Recorded], Call], monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     calling = call(paused())
     from_table = calling(*words)
     monkeypatch.setattr(commands, "read_table", lambda *_: MemoryRows())
+    monkeypatch.setattr(status_module, "read_table", lambda *_: MemoryRows())
 
     from_log = calling(*words)
 
@@ -197,7 +202,7 @@ def test_tables_are_shown_on_a_terminal(
     call: Callable[[Recorded], Call], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = Console(record=True, width=160, force_terminal=True)
-    monkeypatch.setattr(commands, "terminal", lambda: screen)
+    monkeypatch.setattr(screen_module, "terminal", lambda: screen)
     calling = call(paused())
     for words in (
         ["status"], ["explain", str(TWO)], ["explain", str(ONE)], ["decisions"], ["conflicts"],

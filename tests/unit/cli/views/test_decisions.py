@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.cli.views.decisions import Wanted, decision_lines
+from shardmerge.cli.views.text import plain_lines
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
 from tests.recorded import Recorded
 
-from .pictures import ONE, TARGET, TWO, conflicting, picture, reported
+from .pictures import ONE, TARGET, TWO, conflicting, picture, recorded, reported
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +71,17 @@ def test_a_decision_that_was_written_twice_is_one() -> None:
     again = made.topic(topic)[0]
     made.append(topic, 0, again.key, again.value)
     assert [line.version for line in decision_lines(picture(made), Wanted())] == [1, 2, 3]
+
+
+def test_warnings_fixups_and_statements_are_told_with_their_codes(made: Recorded) -> None:
+    lines = list(decision_lines(picture(made), Wanted()))
+    assert [reason.code for reason in lines[0].statement_reasons] == ["SM-1901"]
+    assert "    because SM-1901: the target is new" in list(plain_lines(lines[0]))
+    skipped = lines[-1]
+    assert skipped.warnings
+    assert set(skipped.warning_codes) == {"SM-1709"}
+    assert any(line.startswith("  warning: SM-1709: ") for line in plain_lines(skipped))
+    asked = recorded()
+    asked.command(CommandKind.REREAD, "s1/tbl1")
+    (fixup,) = list(decision_lines(picture(asked), Wanted()))[-1].fixups
+    assert (fixup.shard, fixup.kind, fixup.code) == (str(ONE), "snapshot", "SM-1811")

@@ -17,8 +17,9 @@ from shardmerge.schemas.records.progress import (
     SinkProgress,
     StatementProgress,
 )
+from tests.recorded import Recorded
 
-from .pictures import ONE, TARGET, TWO, conflicting, picture, recorded, reported
+from .pictures import ONE, TARGET, TWO, conflicting, locked, log, picture, recorded, reported
 
 
 @pytest.mark.parametrize("hint", ["start it", ""])
@@ -140,3 +141,56 @@ def test_a_target_whose_schema_stays_tells_who_said_so() -> None:
     made.command(CommandKind.ENABLE)
     (target,) = pipeline_status(picture(made)).targets
     assert (target.disabled_by, target.disabled_since) == ("", "")
+
+
+def test_an_open_statement_says_why_the_target_gets_it() -> None:
+    made = recorded()
+    sql = picture(made).of_target(TARGET)[1].decision.statements[0].sql
+    open_ = tuple(
+        StatementProgress(
+            1, ordinal, text, StatementKind.EXPANDING, "waiting", "x", 1_000, "SM-1622"
+        )
+        for ordinal, text in ((0, sql), (-1, "DELETE …"))
+    )
+    status = pipeline_status(
+        picture(reported(made, SinkProgress(TARGET, 0, 0, open_, ts_ms=1_000)))
+    )
+    own, other = status.targets[0].open
+    assert (own.why_code, own.why) == ("SM-1901", "the target is new")
+    assert (other.why_code, other.why) == ("", ""), "no decision has it"
+    assert "    because SM-1901: the target is new" in list(plain_lines(status))
+
+
+def lived(*commands: tuple[CommandKind, str, str]) -> Recorded:
+    made = conflicting()
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN d INT")
+    for kind, shard, argument in commands:
+        made.command(kind, shard, argument)
+    made.execute("s1", "ALTER TABLE tbl1 ADD COLUMN e INT")
+    return made
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        recorded(),
+        conflicting(),
+        locked(),
+        lived(),
+        lived((CommandKind.PAUSE, "s1/tbl1", ""), (CommandKind.PAUSE, "s2/tbl2", "")),
+        lived((CommandKind.SKIP, "s2/tbl2", ""), (CommandKind.DISABLE, "", "")),
+        lived((CommandKind.DISABLE, "", ""), (CommandKind.ENABLE, "", "")),
+        lived((CommandKind.LEAVE, "s2/tbl2", "")),
+        lived((CommandKind.LEAVE, "s1/tbl1", "")),
+        lived((CommandKind.SET_MODE, "", "pessimistic")),
+    ],
+)
+def test_the_agents_table_says_what_all_decisions_say_and_decodes_few(made: Recorded) -> None:
+    found = picture(made)
+    state = log(made).state
+    from_table = pipeline_status(found, {TARGET: state})
+    decoded = [each for each in found.decided if each._decision is not None]
+    assert from_table == pipeline_status(picture(made))
+    # Who paused or disabled is looked for from the latest decision back.
+    by_somebody = any(shard.paused for shard in state.shards.values()) or not state.propagates
+    assert not decoded or by_somebody or all(d.source == "p.commands" for d in decoded)

@@ -11,8 +11,8 @@ from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.effects.added_column_values import fill_text
+from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.effects.row_effects import (
-    RowEffect,
     arrival_effects,
     differing,
     held_effects,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.records.decisions import Outcome, StatementKind
+from shardmerge.schemas.records.decisions import Fixup, FixupKind, Outcome, StatementKind
 from shardmerge.schemas.records.earlier_codes import EARLIER, lacks_codes, with_codes
 from shardmerge.schemas.records.progress import (
     FailureProgress,
@@ -49,5 +49,21 @@ def test_what_waits_gets_a_code_and_what_runs_none() -> None:
 
 
 def test_a_json_record_without_the_field_is_an_earlier_one() -> None:
-    assert lacks_codes(b'{"record":"Decision","reason":"say \\"code\\": x"}')
-    assert not lacks_codes(b'{"record":"Decision","code":""}')
+    assert lacks_codes(b'{"record":"SchemaChange","error":"say \\"code\\": x"}', CHANGE)
+    assert not lacks_codes(b'{"record":"SchemaChange","code":""}', CHANGE)
+    assert lacks_codes(b'{"record":"Decision","code":""}', EMITTED)
+    assert not lacks_codes(b'{"record":"Decision","code":"","warning_codes":[]}', EMITTED)
+
+
+def test_warnings_fixups_and_statements_get_a_code_where_they_have_none() -> None:
+    statement = replace(EMITTED.statements[0], code="")
+    shard = ShardId("s", "a", "t")
+    fixups = tuple(Fixup(shard, FixupKind.ACCEPT, (), "x", code) for code in ("", "SM-1801"))
+    told = with_codes(
+        replace(EMITTED, statements=(statement,), fixups=fixups, warnings=("a", "b"),
+                warning_codes=())
+    )  # fmt: skip
+    assert told.warning_codes == (EARLIER, EARLIER)
+    assert [part.code for part in told.statements] == [EARLIER]
+    assert [part.code for part in told.fixups] == [EARLIER, "SM-1801"]
+    assert with_codes(told) == told

@@ -42,7 +42,8 @@ class Rollout:
         assert not isinstance(statements, CannotRender)
         notes = to.untold_notes(self.to.sentences if self.to else (), statements)
         self.to = to
-        return statements, notes
+        self.codes = [note.code for note in notes]
+        return statements, tuple(note.text for note in notes)
 
 
 def reasons(statements: tuple[TargetStatement, ...]) -> str:

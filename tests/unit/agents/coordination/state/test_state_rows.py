@@ -163,7 +163,7 @@ def test_a_state_that_changed_elsewhere_meanwhile_is_read_anew() -> None:
 
 def test_another_format_is_an_error_that_says_which() -> None:
     old = {b"target/merged.t": json.dumps({"format": 1, "shards": []}).encode()}
-    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 11") as caught:
+    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 12") as caught:
         TargetStates().get(old, TARGET)
     assert "run that version" in caught.value.hint
 
@@ -219,3 +219,21 @@ def test_a_hold_of_a_format_without_codes_says_that_an_earlier_version_wrote_it(
     hold = line.read_again().shards[held].hold
     assert hold is not None
     assert hold.code == "SM-9003"
+
+
+def test_a_fixup_for_effects_of_a_format_without_codes_says_so_too() -> None:
+    codes = {}
+    for earlier in (False, True):
+        rollout = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create="id INT PRIMARY KEY, a VARCHAR(9)")
+        rollout.alter("s0", "ADD COLUMN c INT")
+        assert rollout.alter("s1", "ADD COLUMN c DATE, MODIFY a VARCHAR(5)").outcome == "hold"
+        (key,) = (key for key, row in rollout.rows.items() if b'"effects":[{' in row)
+        row = json.loads(rollout.rows[key])
+        if earlier:
+            for effect in row["hold"]["effects"]:
+                del effect["code"]
+            rollout.rows[key] = json.dumps(row).encode()
+            rollout.state = TargetStates().get(rollout.rows, TARGET)
+        (fixup,) = rollout.alter("s1", "DROP COLUMN c").fixups
+        codes[earlier] = fixup.code
+    assert codes == {False: "SM-1803", True: "SM-9003"}

@@ -21,6 +21,7 @@ from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.schemas.target.row_statements import clearing, copying, deletion, filling, removal
 from shardmerge.spark_sink.targets.iceberg.texts.row_changes import merge_sql
 from tests.strategies import ALL_TYPES, table
+from tests.target_statements import NO_REASON
 
 SPARK = SparkDialect()
 TARGET = TargetTable("m", "t")
@@ -61,7 +62,7 @@ def test_every_removal_is_a_merge_of_the_same_condition(
 ) -> None:
     origin = Origin((OriginColumn(OriginPart.TABLE, name),))
 
-    condition, then = parts(removal(target, shard, origin, ""))
+    condition, then = parts(removal(target, shard, origin, NO_REASON))
 
     assert then == "DELETE"
     head = f"t.{quote_identifier(name)} = "
@@ -76,7 +77,7 @@ def test_every_value_is_set_and_compared(text: str, name: str) -> None:
     assert literal is not None and text_of(literal) == text
     values = [(column("varchar(30)"), literal)]
 
-    condition, then = parts(filling(TARGET, shard, ORIGIN, values, "", dialect=SPARK))
+    condition, then = parts(filling(TARGET, shard, ORIGIN, values, NO_REASON, dialect=SPARK))
 
     assert then == f"UPDATE SET t.`c` = {literal}"
     assert condition.endswith(f" AND NOT (t.`c` <=> {literal})")
@@ -87,7 +88,7 @@ def test_statements_as_merges() -> None:
         (column("int", "a`b"), "-7"), (column("decimal(9,2)", "d"), "1.5"),
         (column("date", "e"), "DATE '2020-02-03'"), (column("int", "n"), "NULL"),
     ]  # fmt: skip
-    fill = filling(TARGET, SHARD, ORIGIN, values, "", dialect=SPARK)
+    fill = filling(TARGET, SHARD, ORIGIN, values, NO_REASON, dialect=SPARK)
 
     assert merge_sql("`lake`.`m`.`t`", fill.actions) == (
         "MERGE INTO `lake`.`m`.`t` t USING (SELECT 1) s ON t.`_s` = 's1/app.a' AND NOT ("
@@ -95,7 +96,7 @@ def test_statements_as_merges() -> None:
         " WHEN MATCHED THEN UPDATE SET "
         "t.`a``b` = -7, t.`d` = 1.5, t.`e` = DATE '2020-02-03', t.`n` = NULL"
     )
-    assert parts(clearing(TARGET, "")) == ("true", "DELETE")
+    assert parts(clearing(TARGET, NO_REASON)) == ("true", "DELETE")
     assert merge_sql("`x`", actions_of("DELETE FROM `m`.`t` WHERE `a` = 'it''s \\\\'")) == (
         "MERGE INTO `x` t USING (SELECT 1) s ON t.`a` = 'it\\'s \\\\' WHEN MATCHED THEN DELETE"
     )
@@ -124,7 +125,7 @@ def test_every_default_of_every_type_that_has_a_literal_is_read() -> None:
             one = Column("c", kind, nullable=nullable)
             literal = SPARK.row_value(fill_text(one), one)
             if literal is not None:
-                fill = filling(TARGET, SHARD, ORIGIN, [(one, literal)], "", dialect=SPARK)
+                fill = filling(TARGET, SHARD, ORIGIN, [(one, literal)], NO_REASON, dialect=SPARK)
                 assert parts(fill)[1] == f"UPDATE SET t.`c` = {literal}"
                 read.add((kind.name, nullable))
     assert {("int", True), ("int", False), ("varchar", False), ("time", False)} <= read
@@ -154,5 +155,5 @@ def test_what_changes_no_rows_is_no_merge() -> None:
 
 
 def test_the_rows_of_several_shards_are_deleted_together() -> None:
-    two = deletion(TARGET, (SHARD, ShardId("s2", "app", "b")), ORIGIN, "")
+    two = deletion(TARGET, (SHARD, ShardId("s2", "app", "b")), ORIGIN, NO_REASON)
     assert parts(two) == ("(t.`_s` = 's1/app.a') OR (t.`_s` = 's2/app.b')", "DELETE")
