@@ -44,7 +44,7 @@ def value_findings(
     where = f"source {source.name}"
     found = []
     for limit in LIMITS:
-        if limit.zero_dates and not lacking:
+        if limit.flavour not in ("", source.flavour) or (limit.zero_dates and not lacking):
             continue
         shards = _shards(source, tables, rules, partial(_has, limit))
         if shards:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.cli.checks.findings import SourceColumn, SourceTable
@@ -47,6 +49,17 @@ def test_a_zero_date_that_is_not_null_is_no_limit() -> None:
     found = value_findings(SOURCE, "", [table("t", ColumnType("date"), nullable=False)], RULES)
     assert not any("0000-00-00)" in f.text for f in found)
     assert any("2026-00-10" in f.text for f in found)
+
+
+def test_what_only_a_mariadb_source_has_is_said_of_no_other() -> None:
+    tables = [table("t", ColumnType("varchar", 9, charset="cp932"))]
+    maria = replace(SOURCE, flavour="mariadb")
+    told = [f.text for f in value_findings(maria, STRICT, tables, RULES)]
+    others = [f.text for f in value_findings(SOURCE, STRICT, tables, RULES)]
+    assert [text for text in told if text not in others] == [
+        "text of cp932 on a MariaDB source: any value that is not ASCII is read as GB2312; its "
+        "shard is held there (shards s1/app.t)"
+    ]
 
 
 @pytest.mark.parametrize(
