@@ -14,6 +14,8 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import SIGNAL_TABLE, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
+from .unread_columns import unread_columns
+
 _NO_DATABASE = 1044
 _DENIED = (_NO_DATABASE, 1142)
 _PROBE, _MOVE = "shardmerge-probe", "shardmerge-reading"
@@ -69,6 +71,18 @@ def version_and_mode(pipeline: Pipeline, source: Source, timeout_s: int = 10) ->
         cursor.execute("SELECT VERSION(), @@GLOBAL.sql_mode")
         ((version, mode),) = cursor.fetchall()
         return str(version), str(mode)
+
+
+def columns_debezium_cannot_read(
+    pipeline: Pipeline, source: Source, timeout_s: int = 10
+) -> tuple[str, ...]:
+    """See ``unread_columns``.
+
+    Raises:
+        StackError: The server cannot be reached or refuses.
+    """
+    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+        return unread_columns(cursor, source)
 
 
 def _name(pipeline: Pipeline, source: Source) -> str:

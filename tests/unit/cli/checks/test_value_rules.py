@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.cli.checks.findings import SourceColumn, SourceTable
-from shardmerge.cli.checks.value_rules import value_findings
+from shardmerge.cli.checks.value_rules import unread_findings, value_findings
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Source
@@ -95,3 +95,10 @@ def test_a_column_that_is_left_out_is_no_finding_whatever_its_case() -> None:
     rules = [RoutingRule(".*", "app", "t.*", "m", "t", leave_out="C0")]
     found = value_findings(SOURCE, "", [table("t_0", ColumnType("date"))], rules)
     assert found == value_findings(SOURCE, "", [table("t_0")], rules)
+
+
+def test_columns_that_no_first_snapshot_passes_are_a_fault() -> None:
+    assert unread_findings(SOURCE, ()) == []
+    [found] = unread_findings(SOURCE, ("app.t.ip (INET6)", "app.u.ip (INET4)"))
+    assert found.fault
+    assert found.text.startswith("app.t.ip (INET6) and 1 more: Debezium 3.5.0 cannot read")
