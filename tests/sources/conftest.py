@@ -15,7 +15,7 @@ from shardmerge.local.servers.stack import LocalStack, Ports
 from .servers import CACHE, IS_WHOLE, ROOT, Kind, start
 
 NUMBERS = itertools.count(1)
-# Of MySQL 8.0, tests/integration/connect has the same.
+# Of MySQL 8.0 without TLS, tests/integration/connect has the same.
 collect_ignore = [] if IS_WHOLE else ["test_users.py"]
 
 

@@ -1,4 +1,4 @@
-"""A user by caching_sha2_password on MySQL 9.7, which has no older method for passwords."""
+"""A user by caching_sha2_password, with TLS and without; on 9.7 there is no older method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.integration.connect.test_source_users import assert_let_in
 
 from .servers import Kind
 
-KINDS = ("mysql97",)
+KINDS = ("mysql80", "mysql97")
 pytestmark = pytest.mark.timeout(300)
 
 
