@@ -15,8 +15,8 @@ from shardmerge.connectors.debezium.unread_types import refuse_unread
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
 from shardmerge.connectors.sources.signal_table import (
-    columns_debezium_cannot_read,
     prepare_signal_table,
+    unread_by_debezium,
     version_and_mode,
 )
 from shardmerge.schemas.pipeline import topics
@@ -60,7 +60,7 @@ def deploy_connectors(
         config = leaving_out(connector_config(pipeline, source), left_out)
         check_worker(rest, config)
         if names[-1] not in known:
-            refuse_unread(source, columns_debezium_cannot_read(pipeline, source))
+            refuse_unread(source, unread_by_debezium(pipeline, source))
             # The connector's first snapshot must find the signal table. A table that is made while
             # the snapshot begins can be before its position, and yet not be read by it.
             prepare_signal_table(pipeline, source)

@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from shardmerge.connectors.debezium.unread_types import WHAT_TO_DO, WHY
+from shardmerge.connectors.debezium.unread_types import (
+    NO_END,
+    OTHER_TYPE,
+    UNVERSIONED,
+    VERSIONED,
+    Unread,
+)
 from shardmerge.connectors.debezium.value_limits import LIMITS, ValueLimit
 from shardmerge.connectors.debezium.year_columns import COUNTS_YEARS, is_misread, may_misread
 from shardmerge.schemas.lattice.left_out_columns import is_left_out
@@ -137,17 +143,15 @@ def year_findings(
     ]
 
 
-def unread_findings(source: Source, columns: Sequence[str]) -> list[Finding]:
-    """Whether a first snapshot of a source could end.
-
-    Args:
-        source: Whose server.
-        columns: Those that Debezium cannot read, as ``database.table.column (TYPE)``.
-    """
-    if not columns:
-        return []
-    text = f"{_some(columns)}: {WHY}, and rows of later tables are held; {WHAT_TO_DO}"
-    return [Finding(f"source {source.name}", text, code="SM-6109")]
+def unread_findings(source: Source, unread: Unread) -> list[Finding]:
+    """What a source has of tables that stop its connector, or its first snapshot."""
+    found = []
+    if unread.columns:
+        later = "and rows of later tables are held"
+        found.append(f"{_some(unread.columns)}: {NO_END}, {later}; {OTHER_TYPE}")
+    if unread.versioned:
+        found.append(f"{_some(unread.versioned)} {VERSIONED}; {UNVERSIONED}")
+    return [Finding(f"source {source.name}", text, code="SM-6109") for text in found]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -122,7 +122,7 @@ def assert_uuids_arrive(maria: Play, rest: ConnectRest) -> None:
         assert {row["id"]: row["u"] for row in come} == found
 
 
-def test_a_first_snapshot_that_could_not_end_is_refused(maria: Play, rest: ConnectRest) -> None:
+def test_a_connector_that_could_not_go_on_is_refused(maria: Play, rest: ConnectRest) -> None:
     with maria.sql() as run:
         run("CREATE TABLE t (id INT PRIMARY KEY, a INET6)")
         with pytest.raises(StackError, match=rf"{maria.database}\.t\.a \(INET6\)") as refused:
@@ -131,6 +131,10 @@ def test_a_first_snapshot_that_could_not_end_is_refused(maria: Play, rest: Conne
         [finding] = (f for f in server_findings(maria.pipeline) if "INET6" in f.text)
         assert finding.fault
         run("ALTER TABLE t MODIFY a VARCHAR(39)")
+        run("CREATE TABLE v (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+        with pytest.raises(StackError, match=rf"{maria.database}\.v is system-versioned"):
+            deploy_connectors(maria.pipeline, rest)
+        run("ALTER TABLE v DROP SYSTEM VERSIONING")
     deploy_connectors(maria.pipeline, rest)
 
 

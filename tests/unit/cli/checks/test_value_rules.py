@@ -8,6 +8,7 @@ import pytest
 
 from shardmerge.cli.checks.findings import SourceColumn, SourceTable
 from shardmerge.cli.checks.value_rules import unread_findings, value_findings
+from shardmerge.connectors.debezium.unread_types import Unread
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Source
@@ -97,8 +98,10 @@ def test_a_column_that_is_left_out_is_no_finding_whatever_its_case() -> None:
     assert found == value_findings(SOURCE, "", [table("t_0")], rules)
 
 
-def test_columns_that_no_first_snapshot_passes_are_a_fault() -> None:
-    assert unread_findings(SOURCE, ()) == []
-    [found] = unread_findings(SOURCE, ("app.t.ip (INET6)", "app.u.ip (INET4)"))
-    assert found.fault
-    assert found.text.startswith("app.t.ip (INET6) and 1 more: Debezium 3.5.0 cannot read")
+def test_tables_that_debezium_cannot_read_are_a_fault() -> None:
+    assert unread_findings(SOURCE, Unread()) == []
+    unread = Unread(("app.t.ip (INET6)", "app.u.ip (INET4)"), ("app.v",))
+    columns, versioned = unread_findings(SOURCE, unread)
+    assert columns.fault and versioned.fault
+    assert columns.text.startswith("app.t.ip (INET6) and 1 more: Debezium 3.5.0 cannot read")
+    assert versioned.text.startswith("app.v is system-versioned: ")

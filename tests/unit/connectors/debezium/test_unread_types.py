@@ -6,19 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.connectors.debezium.unread_types import refuse_unread
+from shardmerge.connectors.debezium.unread_types import Unread, refuse_unread
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Source
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 1, flavour="mariadb")
+COLUMNS = Unread(("app.t.ip (INET6)",))
 
 
-def test_a_source_with_such_columns_is_refused_by_name() -> None:
-    refuse_unread(SOURCE, ())
+def test_a_source_with_such_tables_is_refused_by_name() -> None:
+    refuse_unread(SOURCE, Unread())
     with pytest.raises(StackError, match=r"source s1: app\.t\.ip \(INET6\)") as refused:
-        refuse_unread(SOURCE, ("app.t.ip (INET6)",))
+        refuse_unread(SOURCE, COLUMNS)
     assert (refused.value.code, "VARCHAR(39)" in refused.value.hint) == ("SM-4407", True)
 
 
-def test_a_source_that_takes_no_snapshot_may_have_them() -> None:
-    refuse_unread(replace(SOURCE, snapshot_mode="never"), ("app.t.ip (INET6)",))
+def test_a_source_that_takes_no_snapshot_may_have_such_columns_but_no_versioned_table() -> None:
+    never = replace(SOURCE, snapshot_mode="never")
+    refuse_unread(never, COLUMNS)
+    with pytest.raises(StackError, match=r"source s1: app\.v is system-versioned"):
+        refuse_unread(never, Unread(versioned=("app.v",)))
