@@ -125,6 +125,10 @@ test-sources: $(ARTIFACTS) | java ## The contract of sources on every server: My
 	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/sources $(ARGS)
 	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/integration/mysql -k mariadb118
 
+.PHONY: test-service
+test-service: $(ARTIFACTS) | java ## The systemd unit on a real systemd in namespaces of its own (needs root)
+	$(PY) -m pytest tests/service $(ARGS)
+
 .PHONY: test-monitoring
 test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a real Prometheus, and the JMX exporter on a real Connect
 	$(PY) -m pytest tests/monitoring $(ARGS)
