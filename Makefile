@@ -123,6 +123,7 @@ test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a 
 .PHONY: test-sources
 test-sources: $(ARTIFACTS) | java ## The contract of sources on every server: MySQL 5.7, 8.0, 9.7, MariaDB 10.11, 11.8 (make test: a part of it)
 	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/sources $(ARGS)
+	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/integration/mysql -k mariadb118
 
 .PHONY: test-service
 test-service: $(ARTIFACTS) | java ## The systemd unit on a real systemd in namespaces of its own (needs root)
@@ -137,7 +138,7 @@ rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) 
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner --random $(or $(COUNT),100) --seed $(or $(SEED),0) $(ARGS)
 
 .PHONY: fuzz-ddl
-fuzz-ddl: $(ARTIFACTS) | java ## N random statements (SEED, SERVER=mysql80|mysql97|mariadb1011|mysql57): tracker = server
+fuzz-ddl: $(ARTIFACTS) | java ## N random statements (SEED, SERVER=mysql80|mysql97|mariadb1011|mariadb118|mysql57): tracker = server
 	@PYTHONPATH=. $(PY) -m tests.integration.mysql.fuzz --statements $(or $(N),1000) --seed $(or $(SEED),1) \
 		--server $(or $(SERVER),mysql80) $(ARGS)
 

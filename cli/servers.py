@@ -18,7 +18,8 @@ from shardmerge.cli.checks.server_rules import (
     table_findings,
     target_findings,
 )
-from shardmerge.cli.checks.value_rules import value_findings, year_findings
+from shardmerge.cli.checks.value_rules import unread_findings, value_findings, year_findings
+from shardmerge.connectors.sources.unread_tables import unread_tables
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
@@ -53,6 +54,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 found += database_findings(source, _charsets(cursor, source), captured, server)
                 mode = variables.get("sql_mode", "")
                 found += value_findings(source, mode, captured, routes)
+                found += unread_findings(source, unread_tables(cursor, source))
                 if not pipeline.connect.exact_values:
                     found += year_findings(source, variables.get("version", ""), _types(cursor))
                 # Else a query would wait for as long as somebody locks its table.

@@ -11,9 +11,14 @@ from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.debezium.unread_types import refuse_unread
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
-from shardmerge.connectors.sources.signal_table import prepare_signal_table, version_and_mode
+from shardmerge.connectors.sources.signal_table import (
+    prepare_signal_table,
+    unread_by_debezium,
+    version_and_mode,
+)
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, source_differences
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -36,8 +41,8 @@ def deploy_connectors(
 
     Raises:
         StackError: Kafka, Connect or a source cannot be reached, exactly-once delivery is off, a
-            connector does not run, its user may not write its signal table, or the workers lack
-            the converter of exact values.
+            connector does not run, its user may not write its signal table, the workers lack the
+            converter of exact values, or a source has tables that Debezium cannot read.
         ConfigError: A source's server is of another flavour or version, or has other SQL modes,
             than the pipeline file says; or a connector cannot be configured.
     """
@@ -55,6 +60,7 @@ def deploy_connectors(
         config = leaving_out(connector_config(pipeline, source), left_out)
         check_worker(rest, config)
         if names[-1] not in known:
+            refuse_unread(source, unread_by_debezium(pipeline, source))
             # The connector's first snapshot must find the signal table. A table that is made while
             # the snapshot begins can be before its position, and yet not be read by it.
             prepare_signal_table(pipeline, source)

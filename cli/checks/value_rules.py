@@ -9,6 +9,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
+from shardmerge.connectors.debezium.unread_types import (
+    NO_END,
+    OTHER_TYPE,
+    UNVERSIONED,
+    VERSIONED,
+    Unread,
+)
 from shardmerge.connectors.debezium.value_limits import LIMITS, ValueLimit
 from shardmerge.connectors.debezium.year_columns import COUNTS_YEARS, is_misread, may_misread
 from shardmerge.schemas.lattice.left_out_columns import is_left_out
@@ -44,7 +51,7 @@ def value_findings(
     where = f"source {source.name}"
     found = []
     for limit in LIMITS:
-        if limit.zero_dates and not lacking:
+        if limit.flavour not in ("", source.flavour) or (limit.zero_dates and not lacking):
             continue
         shards = _shards(source, tables, rules, partial(_has, limit))
         if shards:
@@ -134,6 +141,17 @@ def year_findings(
             code="SM-6109",
         )
     ]
+
+
+def unread_findings(source: Source, unread: Unread) -> list[Finding]:
+    """What a source has of tables that stop its connector, or its first snapshot."""
+    found = []
+    if unread.columns:
+        later = "and rows of later tables are held"
+        found.append(f"{_some(unread.columns)}: {NO_END}, {later}; {OTHER_TYPE}")
+    if unread.versioned:
+        found.append(f"{_some(unread.versioned)} {VERSIONED}; {UNVERSIONED}")
+    return [Finding(f"source {source.name}", text, code="SM-6109") for text in found]
 
 
 def _some(names: Sequence[str]) -> str:

@@ -17,12 +17,14 @@ from .tls_context import client_context, tls_fault
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 TLS_FAILED = CR.CR_SSL_CONNECTION_ERROR
 """The number of the error when an encrypted connection is not possible, as in MySQL's clients."""
+NO_PLUGIN = CR.CR_AUTH_PLUGIN_CANNOT_LOAD
+"""The number of the error when the client lacks what a method of authentication needs."""
 NOT_ADMITTED = frozenset(
     {
         1044,  # no right to the database
         1045,  # access denied
         1130,  # the host may not connect
-        1251, 2059,  # the client lacks the user's method of authentication
+        1251, NO_PLUGIN,  # the client lacks the user's method of authentication
         3118,  # the account is locked
         1820, 1862,  # the password has expired
         3159,  # the server takes encrypted connections only
@@ -63,7 +65,8 @@ def connect(server: Server, **options: Any) -> Connection:
     """A connection; ``options`` are PyMySQL's.
 
     Raises:
-        pymysql.MySQLError: As PyMySQL does; with ``TLS_FAILED`` and what is wrong, when TLS is.
+        pymysql.MySQLError: As PyMySQL does; with ``TLS_FAILED`` and what is wrong, when TLS is;
+            with ``NO_PLUGIN`` when a password cannot be sent, because a package is missing.
         ConfigError: The password, or a file, is not where the pipeline file says.
     """
     try:
@@ -75,6 +78,16 @@ def connect(server: Server, **options: Any) -> Connection:
                 TLS_FAILED, f"MySQL server at {where}: {fault}"
             ) from error
         raise
+    except RuntimeError as error:
+        if "cryptography" not in str(error):
+            raise
+        raise pymysql.OperationalError(
+            NO_PLUGIN,
+            f"MySQL server at {server.host}:{server.port} wants the password of {server.user!r}"
+            " encrypted with its key (caching_sha2_password or sha256_password), for which this"
+            " Python lacks the package cryptography: install PyMySQL[rsa], or encrypt the"
+            " connection",
+        ) from error
 
 
 def connection_arguments(server: Server) -> dict[str, Any]:

@@ -17,6 +17,14 @@ _GTID_MARIADB = re.compile(r"(BEGIN |XA START .*)?GTID (\d+-\d+-\d+)", re.DOTALL
 _TABLE = re.compile(r"table_id: (\d+) \((.*)\)", re.DOTALL)
 _ROWS = re.compile(r"table_id: (\d+)\b")
 _USE = re.compile(r"use `((?:[^`]|``)*)`; ", re.IGNORECASE)
+_SETTINGS = re.compile(
+    r"set (?:(?:foreign_key_checks=0|sql_auto_is_null=1|unique_checks=0|check_constraint_checks=0"
+    r"|@@sql_if_exists=1|@@system_versioning_insert_history=1)(?:, |; ))+(?<=; )"
+)
+"""What MariaDB shows of the session before the text of a statement; it is no part of the text.
+
+Source: MariaDB 10.11, ``Query_log_event::pack_info``; measured, 10.11 and 11.8.
+"""
 _XID = re.compile(r" /\* xid=\d+ \*/\Z")
 _NO_STATEMENT = re.compile(
     r"(?:BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE|XA|INSERT|UPDATE|DELETE|REPLACE)\b", re.IGNORECASE
@@ -190,4 +198,6 @@ def _query(info: str) -> tuple[str, str]:
     text, database = info, ""
     if (use := _USE.match(text)) is not None:
         database, text = use[1].replace("``", "`"), text[use.end() :]
+    if (settings := _SETTINGS.match(text)) is not None:
+        text = text[settings.end() :]
     return database, _XID.sub("", text)

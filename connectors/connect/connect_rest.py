@@ -39,6 +39,11 @@ _NOT_LOOKED_UP = (
     "the worker looks up the password: are env and directory among its config.providers, and has "
     "it the variable, or the file without a line break at its end?"
 )
+_NO_KEY = (
+    "the server has forgotten the password since it started, and the driver may not ask for the "
+    "key to encrypt it: encrypt the connection (tls), or leave driver.allowPublicKeyRetrieval out "
+    "of the source's connector properties"
+)
 _REFUSED = (requests.codes.unauthorized, requests.codes.forbidden)
 _NO_ACCESS = "are user and password under [connect] of the pipeline file right?"
 
@@ -345,6 +350,8 @@ class ConnectRest:
 def _refusal_hint(objections: str, config: Mapping[str, str]) -> str:
     if _LINK_FAILURE in objections or objections.rstrip().endswith(_NO_REASON):
         return _NO_LINK
+    if "Public Key Retrieval is not allowed" in objections:
+        return _NO_KEY
     if "Access denied" in objections and "${" in config.get("database.password", ""):
         return _NOT_LOOKED_UP
     return ""

@@ -24,7 +24,7 @@ from shardmerge.schemas.pipeline.topics import (
     unnamed,
 )
 
-from .client_config import debezium_client, registry_tls, source_tls
+from .client_config import debezium_client, registry_tls, source_login, source_tls
 from .envelope import EPOCH_FIELD
 from .signals import signal_config, signal_database
 
@@ -191,6 +191,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "database.user": source.user,
         "database.password": source.connect_password or for_connect(source.password),
         **source_tls(source),
+        **source_login(source),
         "database.server.id": str(source.server_id),
         "database.include.list": ",".join(
             # Debezium matches each expression with the whole name. The name of the signal table's

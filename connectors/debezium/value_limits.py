@@ -51,6 +51,7 @@ class ValueLimit:
             can be NULL.
         zero_dates: Only a server whose ``sql_mode`` takes zero dates has such values.
         told_by_ddl: Whether a decision that makes such a column warns.
+        flavour: The kind of source that has such values; "" for all.
     """
 
     id: str
@@ -62,6 +63,7 @@ class ValueLimit:
     concerns: Callable[[ColumnType, bool], bool]
     zero_dates: bool = False
     told_by_ddl: bool = True
+    flavour: str = ""
 
     @property
     def sentence(self) -> str:
@@ -182,6 +184,17 @@ LIMITS: tuple[ValueLimit, ...] = (
         Outcome.HELD,
         lambda kind, _: _is_text(kind) and kind.charset not in WITHOUT_LOSS | UNREADABLE_CHARSETS,
         told_by_ddl=False,
+    ),
+    ValueLimit(
+        "cp932_of_mariadb",
+        "text of cp932 on a MariaDB source",
+        "any value that is not ASCII",
+        _BOTH,
+        "is read as GB2312",
+        Outcome.HELD,
+        lambda kind, _: _is_text(kind) and kind.charset == "cp932",
+        told_by_ddl=False,
+        flavour="mariadb",
     ),
     ValueLimit(
         "unmapped_byte",

@@ -14,9 +14,11 @@ import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeFormatterBuilder;
 import java.time.temporal.ChronoField;
+import java.util.Arrays;
 import java.util.Base64;
 import java.util.Locale;
 import java.util.Properties;
+import java.util.UUID;
 import org.apache.kafka.connect.data.SchemaBuilder;
 
 /**
@@ -31,6 +33,8 @@ import org.apache.kafka.connect.data.SchemaBuilder;
  *   <li>CHAR, VARCHAR, TEXT with CHARACTER SET binary: the bytes; Debezium reads them as UTF-8.
  *   <li>Text of cp932 on MariaDB that is not ASCII: with U+FFFD, which holds its shard. Debezium
  *       takes cp932 for GB2312, and finds Chinese characters in it.
+ *   <li>UUID of MariaDB: its text. The binlog leaves bytes of zero at the end out, and Debezium puts
+ *       them in front.
  *   <li>TIMESTAMP: one text for one moment; Debezium's text has other digits from a snapshot than
  *       from the binlog.
  *   <li>DATE, DATETIME, TIMESTAMP that are NOT NULL: a zero date reaches a converter as null. It
@@ -61,6 +65,7 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
     private static final long DAY_MICROS = 86_400_000_000L;
     private static final int MILLISECOND_DIGITS = 3;
 
+    private static final int UUID_BYTES = 16;
     private static final char NO_CHARACTER = '\ufffd';
 
     private boolean asBase64;
@@ -113,6 +118,9 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
             case "TIMESTAMP" -> registration.register(
                     SchemaBuilder.string().name("io.debezium.time.ZonedTimestamp").version(1),
                     value -> value != null ? timestamp(value) : column.isOptional() ? null : ZERO_TIMESTAMP);
+            case "UUID" -> registration.register(
+                    SchemaBuilder.string().name("io.debezium.data.Uuid").version(1),
+                    value -> orNull(column, value, ExactValues::uuid));
             case "CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT" -> {
                 if ("binary".equalsIgnoreCase(column.charsetName())) {
                     registration.register(
@@ -219,6 +227,17 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
         }
         // The binlog's reader adds 1900 to what the server stores, which is 0 for 0000.
         return year == 1900 ? 0 : year;
+    }
+
+    private static Object uuid(Object value) {
+        if (value instanceof byte[] bytes) {
+            ByteBuffer whole = ByteBuffer.wrap(Arrays.copyOf(bytes, UUID_BYTES));
+            return new UUID(whole.getLong(), whole.getLong()).toString();
+        }
+        if (value instanceof UUID || value instanceof String) {
+            return value.toString();
+        }
+        throw unexpected("UUID", value);
     }
 
     private static Object days(Object value) {

@@ -10,9 +10,12 @@ from pymysql.cursors import Cursor
 
 from shardmerge.connectors.access.mysql import NOT_ADMITTED, connect
 from shardmerge.connectors.debezium.signals import signal_database, signal_table_ddl
+from shardmerge.connectors.debezium.unread_types import Unread
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import SIGNAL_TABLE, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
+
+from .unread_tables import unread_tables
 
 _NO_DATABASE = 1044
 _DENIED = (_NO_DATABASE, 1142)
@@ -69,6 +72,16 @@ def version_and_mode(pipeline: Pipeline, source: Source, timeout_s: int = 10) ->
         cursor.execute("SELECT VERSION(), @@GLOBAL.sql_mode")
         ((version, mode),) = cursor.fetchall()
         return str(version), str(mode)
+
+
+def unread_by_debezium(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> Unread:
+    """The tables of a source that Debezium cannot read.
+
+    Raises:
+        StackError: The server cannot be reached or refuses.
+    """
+    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+        return unread_tables(cursor, source)
 
 
 def _name(pipeline: Pipeline, source: Source) -> str:

@@ -13,7 +13,12 @@ from dataclasses import replace
 from shardmerge.schemas.ddl.changes import WrittenLiteral
 from shardmerge.schemas.ddl.expressions import spell_columns
 from shardmerge.schemas.ddl.grammar.definitions.defaults import current_timestamp
-from shardmerge.schemas.model.charsets import binary_collation, charset_of, max_bytes
+from shardmerge.schemas.model.charsets import (
+    binary_collation,
+    charset_of,
+    default_collation,
+    max_bytes,
+)
 from shardmerge.schemas.model.mysql_facts import (
     MAX_KEY_BYTES,
     MAX_VARCHAR_BYTES,
@@ -192,12 +197,19 @@ def normal_charset(
     Returns:
         The charset, and the collation or "" for the charset's default.
     """
-    if collation == "default":
+    is_default = collation == "default"
+    if is_default:
         charset, collation = charset or "default", ""
     if charset == "default":
         charset = ""
         if context.is_mariadb and not collation:
-            collation = context.default_collation(outer)
+            # Measured, 11.8: CHARACTER SET DEFAULT by itself does not look at
+            # character_set_collations, by which COLLATE DEFAULT means one of UCA 14.0.0.
+            collation = (
+                context.default_collation(outer)
+                if is_default
+                else default_collation(outer, 0, mariadb=True)
+            )
     if not charset and collation and collation != "_bin":
         charset = charset_of(collation)
     if not charset:

@@ -21,6 +21,7 @@ char, varchar, … text, set      TEXT          str; a SET's members are joined 
 enum with an element ''         TEXT          str
 any other enum                  ENUM          str; '' is the error value (index 0)
 json                            JSON          str: JSON text
+uuid                            TEXT          str: 36 characters, small letters
 binary … blob                   BYTES         bytes
 geometry, point, …              BYTES         bytes: SRID, little-endian, then the WKB
 ==============================  ============  ====================================================
@@ -79,4 +80,5 @@ _FORMS = {
     "year": Form.YEAR, "decimal": Form.DECIMAL, "float": Form.FLOAT, "double": Form.FLOAT,
     "bit": Form.BITS, "date": Form.DATE, "time": Form.TIME,
     "timestamp": Form.TIMESTAMP, "set": Form.TEXT, "json": Form.JSON,
+    "uuid": Form.TEXT,
 }  # fmt: skip

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from shardmerge.cli.servers import server_findings
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.errors import StackError
 
 from .conftest import Play, Reader, make_play
 from .test_connectors import wait_for_snapshot
@@ -21,6 +23,17 @@ from .whole_line import WholeLine, look_until, watch_of
 
 CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 TIMEOUT_S = 180
+UUIDS = (
+    "00000000-0000-0000-0000-000000000000",
+    "ffffffff-ffff-ffff-ffff-ffffffffffff",
+    *(
+        f"0a2b3c4d-5e6f-{version}718-{variant}92a-3b4c5d6e{end}"
+        for version in (1, 4, 7)
+        for variant in (1, 9, "d")
+        for end in ("7f81", "0000")
+    ),
+)
+"""Of versions that MariaDB stores in another order than it shows them, and of others."""
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +99,43 @@ def test_text_that_debezium_takes_for_chinese_is_marked_as_unread(
             assert {record["op"] for record in found} == {read}
             plain, japanese, null = (record["after"]["k"] for record in found)
             assert (plain, japanese[-1], null) == ("ab", "\ufffd", None)
+
+
+def test_uuids_arrive_as_the_server_shows_them(maria: Play, rest: ConnectRest) -> None:
+    assert_uuids_arrive(maria, rest)
+
+
+def assert_uuids_arrive(maria: Play, rest: ConnectRest) -> None:
+    """By a snapshot and by the binlog, where bytes of zero at the end are left out."""
+    values = ", ".join(f"({n}, '{text}')" for n, text in enumerate(UUIDS))
+    with maria.sql() as run, maria.reader(maria.topic("t")) as rows:
+        run("CREATE TABLE t (id INT PRIMARY KEY, u UUID)")
+        run(f"INSERT INTO t VALUES {values}, (100, NULL)")
+        deploy_connectors(maria.pipeline, rest)
+        found = {row["id"]: row["u"] for row in (rows.next()["after"] for _ in range(21))}
+        assert found == dict(enumerate(UUIDS)) | {100: None}
+        run("DELETE FROM t")
+        gone = [rows.next()["before"] for _ in range(21)]
+        assert {row["id"]: row["u"] for row in gone} == found
+        run(f"INSERT INTO t VALUES {values}, (100, NULL)")
+        come = [rows.next()["after"] for _ in range(21)]
+        assert {row["id"]: row["u"] for row in come} == found
+
+
+def test_a_connector_that_could_not_go_on_is_refused(maria: Play, rest: ConnectRest) -> None:
+    with maria.sql() as run:
+        run("CREATE TABLE t (id INT PRIMARY KEY, a INET6)")
+        with pytest.raises(StackError, match=rf"{maria.database}\.t\.a \(INET6\)") as refused:
+            deploy_connectors(maria.pipeline, rest)
+        assert refused.value.code == "SM-4407"
+        [finding] = (f for f in server_findings(maria.pipeline) if "INET6" in f.text)
+        assert finding.fault
+        run("ALTER TABLE t MODIFY a VARCHAR(39)")
+        run("CREATE TABLE v (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+        with pytest.raises(StackError, match=rf"{maria.database}\.v is system-versioned"):
+            deploy_connectors(maria.pipeline, rest)
+        run("ALTER TABLE v DROP SYSTEM VERSIONING")
+    deploy_connectors(maria.pipeline, rest)
 
 
 def test_a_table_without_a_key_is_read_as_a_whole(maria: Play, rest: ConnectRest) -> None:

@@ -36,9 +36,9 @@ class Information:
     def __init__(self, query: Query, context: ServerContext) -> None:
         self._query = query
         self._context = context
+        # MariaDB 11.8's table of collations names no character set for those of UCA 14.0.0.
         rows = query(
-            "SELECT character_set_name, collation_name FROM information_schema.collations"
-            " WHERE is_default = 'Yes'"
+            "SELECT character_set_name, default_collate_name FROM information_schema.character_sets"
         )
         self._defaults: Mapping[str, str] = {
             charset_name(str(charset)): collation_name(str(collation))

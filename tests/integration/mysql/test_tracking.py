@@ -20,7 +20,9 @@ from .twin import Twin
 STATEMENTS = {"mysql80": 500}
 _OTHER_STATEMENTS = 300
 SEED = int(os.environ.get("SHARDMERGE_FUZZ_SEED", "1"))
-CORPUS_FLOOR = {"mysql80": 400, "mysql97": 400, "mariadb1011": 350, "mysql57": 250}
+CORPUS_FLOOR = {
+    "mysql80": 400, "mysql97": 400, "mariadb1011": 350, "mariadb118": 350, "mysql57": 250,
+}  # fmt: skip
 """Statements of the shared files that the server must take, or the test proves little."""
 
 

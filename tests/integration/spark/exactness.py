@@ -12,6 +12,7 @@ from dataclasses import dataclass
 _TEXT = "HEX({0})"
 _CHAR = "CAST({0} AS CHAR)"
 _DOUBLE = "{0} + 0e0"
+_BITS = "CAST({0} AS UNSIGNED)"
 """As it is, FLOAT is shown with six digits."""
 _JSON = _CHAR
 
@@ -311,7 +312,7 @@ def _bytes() -> Iterator[Item]:
     yield Item("s", f"SET({members})", sets, "CONCAT({0} + 0, {0})")
     wide = ",".join(f"'m{n}'" for n in range(64))
     all_64 = ",".join(f"m{n}" for n in range(64))
-    yield Item("s_64", f"SET({wide})", (f"'{all_64}'", "'m63'", "'m0,m63'", "NULL"), "{0} + 0")
+    yield Item("s_64", f"SET({wide})", (f"'{all_64}'", "'m63'", "'m0,m63'", "NULL"), _BITS)
 
 
 JSON_DECIMALS = (

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.planning.ranges import RangeResult
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
@@ -134,6 +136,28 @@ def test_rows_without_a_key_are_found_by_their_json(contract: Contract) -> None:
     assert (result.hold, result.deleted) == (None, 4)
     left = sorted(row[1].replace(" ", "") for row in contract.rows())
     assert left == ['"y"', '{"a":"X"}']
+
+
+@pytest.mark.parametrize("kind", ["mariadb1011"], indirect=True)
+def test_a_key_with_a_uuid_is_found(contract: Contract) -> None:
+    ddl = "create table t (k char(36) not null primary key, n char(36))"
+    contract = Contract(contract.kind, contract.topic.stack, contract.name, ddl)
+    uuid = ColumnType("uuid")
+    columns = tuple(replace(column, type=uuid) for column in contract.schema.columns)
+    contract.schema = replace(contract.schema, columns=columns)
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    texts = [
+        f"{n:08x}-0000-{version}000-a000-00000000000{n}" for n in range(4) for version in (1, 4)
+    ]
+    contract.topic.produce(contract.insert(k=text, n=text) for text in texts)
+    assert writer.apply().hold is None
+
+    contract.topic.produce(contract.delete(k=text, n=text) for text in texts[2:])
+    result = writer.apply()
+
+    assert (result.hold, result.deleted) == (None, len(texts) - 2)
+    assert [tuple(map(str, row)) for row in contract.rows()] == [(t, t) for t in texts[:2]]
 
 
 @pytest.mark.parametrize("key", ["k", "k, n"])

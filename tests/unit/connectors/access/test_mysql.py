@@ -6,9 +6,10 @@ import re
 import ssl
 from pathlib import Path
 
+import pymysql
 import pytest
 
-from shardmerge.connectors.access.mysql import connection_arguments
+from shardmerge.connectors.access.mysql import NO_PLUGIN, connect, connection_arguments
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.pipeline.tls import Tls
 from tests.unit.connectors.access.certificates import authority
@@ -52,6 +53,18 @@ def test_each_mode_checks_what_its_name_says(
     context = connection_arguments(source(Tls(mode=mode, ca=ca)))["ssl"]
     assert context.verify_mode == verified
     assert context.check_hostname == checks_names
+
+
+def test_a_missing_package_is_told_as_a_method_that_the_client_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(**_: object) -> None:
+        raise RuntimeError("'cryptography' package is required for caching_sha2_password")
+
+    monkeypatch.setattr(pymysql, "connect", refuse)
+    with pytest.raises(pymysql.OperationalError, match=r"install PyMySQL\[rsa\]") as raised:
+        connect(source(Tls()))
+    assert raised.value.args[0] == NO_PLUGIN
 
 
 @pytest.mark.parametrize("client", MADE_BY)

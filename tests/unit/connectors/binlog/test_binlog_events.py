@@ -75,6 +75,10 @@ def test_a_statement_is_given_without_what_is_put_around_it() -> None:
         ("use `a`; ALTER TABLE t COMMENT 'use `b`; x'", "a", "ALTER TABLE t COMMENT 'use `b`; x'"),
         ("USE `a`", "", "USE `a`"),
         ("use `a`; /* BEGIN */ DROP TABLE t", "a", "/* BEGIN */ DROP TABLE t"),
+        ("use `a`; set foreign_key_checks=0; DROP TABLE t", "a", "DROP TABLE t"),
+        ("set foreign_key_checks=0, unique_checks=0, @@sql_if_exists=1; DROP TABLE t; ", "",
+         "DROP TABLE t; "),
+        ("set foreign_key_checks=1; DROP TABLE t", "", "set foreign_key_checks=1; DROP TABLE t"),
     ],
 )  # fmt: skip
 def test_the_text_of_a_statement_stays_as_it_is(info: str, database: str, sql: str) -> None:
@@ -88,7 +92,7 @@ def test_the_text_of_a_statement_stays_as_it_is(info: str, database: str, sql: s
     ["use `a`; SAVEPOINT `s`", "use `a`; ROLLBACK TO `s`", "RELEASE SAVEPOINT `s`",
      "XA START X'78',X'',1", "use `a`; INSERT INTO t VALUES (1)", "use `a`; replace t select 1",
      "use `a`; DELETE FROM `a`.`t`", "use `a`; UPDATE t SET a = 1", "COMMIT", "BEGIN", "ROLLBACK",
-     "begin", "use `a`; COMMIT;"],
+     "begin", "use `a`; COMMIT;", "use `a`; set unique_checks=0; COMMIT"],
 )  # fmt: skip
 def test_what_changes_rows_or_bounds_transactions_is_no_statement(info: str) -> None:
     assert read(("Query", info)) == []

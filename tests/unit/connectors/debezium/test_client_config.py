@@ -9,6 +9,7 @@ import pytest
 from shardmerge.connectors.debezium.client_config import (
     debezium_client,
     registry_tls,
+    source_login,
     source_tls,
 )
 from shardmerge.connectors.debezium.source_config import connector_config
@@ -80,6 +81,23 @@ def test_a_connector_checks_the_server_and_shows_its_certificate() -> None:
     of_mariadb = source_tls(source(STORES, "mariadb"))
     assert of_mariadb == {"database.ssl.mode": "verify-full", **stores}
     assert source_tls(source(Tls())) == {}
+
+
+@pytest.mark.parametrize("mode", ["", "preferred", "disabled"])
+def test_a_connection_that_may_be_plain_asks_for_the_key_of_passwords(mode: str) -> None:
+    plain = source(Tls(mode=mode))
+    asked = {"driver.allowPublicKeyRetrieval": "true"}
+    assert source_login(plain) == asked
+    assert connector_config(pipeline(), plain).items() >= asked.items()
+    refused = (("driver.allowPublicKeyRetrieval", "false"),)
+    config = connector_config(pipeline(), replace(plain, connector=refused))
+    assert config["driver.allowPublicKeyRetrieval"] == "false"
+    assert source_login(source(Tls(mode=mode), "mariadb")) == {}
+
+
+@pytest.mark.parametrize("mode", ["required", "verify-ca", "verify-identity"])
+def test_a_connection_that_is_never_plain_asks_for_no_key(mode: str) -> None:
+    assert source_login(source(Tls(mode=mode))) == {}
 
 
 def test_mariadbs_driver_has_no_mode_preferred() -> None:

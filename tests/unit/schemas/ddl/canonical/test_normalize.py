@@ -14,6 +14,7 @@ from shardmerge.schemas.model.tables import Column, Default, DefaultKind, TableS
 
 MYSQL = ServerContext(version=(8, 0, 36))
 MARIADB = ServerContext("mariadb", (10, 11))
+MARIADB_11 = ServerContext("mariadb", (11, 8, 9))
 OLD = ServerContext(version=(5, 7))
 
 
@@ -182,6 +183,21 @@ def test_the_databases_charset_is_inherited_by_the_table() -> None:
 def test_a_default_collation_is_the_servers() -> None:
     assert column("VARCHAR(5) COLLATE utf8mb4_general_ci", OLD).type.collation == ""
     assert column("VARCHAR(5) COLLATE utf8mb4_general_ci").type.collation != ""
+
+
+@pytest.mark.parametrize(
+    ("options", "collation"),
+    [
+        ("CHARACTER SET utf8mb4", ""),
+        ("CHARACTER SET DEFAULT", "utf8mb4_general_ci"),
+        ("COLLATE utf8mb4_uca1400_ai_ci", ""),
+    ],
+)
+def test_mariadbs_default_charset_has_its_older_collation(options: str, collation: str) -> None:
+    """Measured, 11.8: a name looks at character_set_collations, DEFAULT does not."""
+    found = create(f"CREATE TABLE t (a VARCHAR(5)) {options}", MARIADB_11)
+    assert (found.charset, found.collation) == ("utf8mb4", collation)
+    assert found.columns[0].type.collation == collation
 
 
 def test_indexes_get_their_columns_name_and_a_number() -> None:

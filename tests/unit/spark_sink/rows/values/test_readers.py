@@ -42,6 +42,7 @@ def b64(data: bytes) -> str:
         (ColumnType("enum", elements=("a", "b")), Form.ENUM, "", ""),
         (ColumnType("enum", elements=("a", "")), Form.TEXT, "", ""),
         (ColumnType("json"), Form.JSON, "[1]", "[1]"),
+        (ColumnType("uuid"), Form.TEXT, "0a2b-", "0a2b-"),
         (ColumnType("binary", 3), Form.BYTES, b64(b"a"), b"a\0\0"),
         (ColumnType("blob"), Form.BYTES, b64(b"\0a"), b"\0a"),
         (ColumnType("point"), Form.BYTES, {"wkb": b64(b"\1"), "srid": 4326}, b"\xe6\x10\0\0\1"),
