@@ -269,11 +269,11 @@ class Target:
 class World:
     """Everything together; each step is drawn."""
 
-    def __init__(self, shape: Shape, seed: int) -> None:
+    def __init__(self, shape: Shape, seed: int, *, empty: bool = False) -> None:
         self.random = Random(seed)
         self.shape = shape
         self.source = Source(shape, self.random)
-        for _ in range(self.random.randint(0, 12)):
+        for _ in range(0 if empty else self.random.randint(0, 12)):
             self.source.writes()
         self.start = len(self.source.events)
         self.source.replica = self.random.randint(0, self.start)
@@ -309,13 +309,14 @@ class World:
 
     def decide_next(self) -> bool:
         """The next schema change of the binlog is decided, and the sink knows it."""
+        before = self.known
         while self.known < len(self.source.events):
             index = self.known
             self.known += 1
             if (ddl := self.source.events[index].ddl) is not None:
                 self._decide(ddl, place(index))
-                return True
-        return False
+                break
+        return self.known > before
 
     # --- the sink's view ----------------------------------------------------------
 
@@ -546,29 +547,37 @@ class World:
 
     # --- a history --------------------------------------------------------------------
 
-    def run(self, steps: int) -> None:
-        """Random steps, then everything that is left; the target must be the source."""
-        calm = [
+    @property
+    def calm(self) -> list[Callable[[], bool]]:
+        """Steps that only bring things on."""
+        return [
             self.replicate, self.decide_next, self.execute, self.move_base, self.cut, self.read,
             self.write, self.prove, self.copy, self.apply,
         ]  # fmt: skip
+
+    def run(self, steps: int) -> None:
+        """Random steps, then everything that is left."""
+        calm = self.calm
         # Each history has its own slow and fast parts.
         weights = [self.random.choice((1, 2, 6)) for _ in calm]
         traffic = self.random.choice((0.1, 0.25, 0.4))
         for _ in range(steps):
             dice = self.random.random()
-            if 0.06 < dice < 0.06 + traffic:
-                self.source.happens()
-            elif dice < 0.03:
+            if dice < 0.03:
                 self.crash()
             elif dice < 0.06:
                 self.lose()
+            elif dice < 0.06 + traffic:
+                self.source.happens()
             else:
                 self.random.choices(calm, weights)[0]()
-        for _ in range(3_000):
-            # A step that did something may have made another one possible.
-            if not any([step() for step in self.random.sample(calm, len(calm))]):
-                break
+        self.settle()
+
+    def settle(self) -> None:
+        """Everything that is left to be done; then the target must be the source."""
+        # A step that did something may have made another one possible.
+        while any([step() for step in self.random.sample(self.calm, len(self.calm))]):
+            pass
         self.check()
 
     def check(self) -> None:
