@@ -62,7 +62,9 @@ class KeyColumn:
         """SQL that gives the column's value for a boundary, in ASCII."""
         quoted = quote_identifier(self.name)
         if self.is_bytes:
-            return f"HEX({quoted})" if self.prefix is None else f"HEX(LEFT({quoted}, {self.prefix}))"
+            return (
+                f"HEX({quoted})" if self.prefix is None else f"HEX(LEFT({quoted}, {self.prefix}))"
+            )
         if self.kind.name in _DOUBLES:
             return f"CAST({quoted} + 0e0 AS CHAR)"
         if self.kind.name in _AS_TEXT:

@@ -159,9 +159,7 @@ class Load:
         """A chunk's rows are written; see ``Chunk``."""
         chunk = self.chunks[number]
         return self._with(
-            replace(
-                chunk, state=ChunkState.DONE, rows=rows, size=size, read_before=read_before
-            )
+            replace(chunk, state=ChunkState.DONE, rows=rows, size=size, read_before=read_before)
         )
 
     def give_back(self, number: int) -> Load:

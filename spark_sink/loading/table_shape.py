@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.model.mysql_text import column_type
-from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.origin import origin_part
+from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 
-def difference(
-    expected: Sequence[ShardColumn], key: Sequence[str], shown: TableSchema
-) -> str:
+def difference(expected: Sequence[ShardColumn], key: Sequence[str], shown: TableSchema) -> str:
     """What is not as expected, for people; "" when nothing is.
 
     Args:
@@ -51,9 +49,7 @@ def difference(
 
 def _differs(column: Column, other: Column) -> str | None:
     if _value(column.type) != _value(other.type):
-        return (
-            f"column {column.name} is {column_type(other.type)}, not {column_type(column.type)}"
-        )
+        return f"column {column.name} is {column_type(other.type)}, not {column_type(column.type)}"
     if (column.generated is None) != (other.generated is None):
         word = "not generated" if other.generated is None else "generated"
         return f"column {column.name} is {word}"

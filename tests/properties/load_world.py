@@ -160,7 +160,7 @@ class Source:
         if self.shape.has_unique:
             new["u"] = self.random.randint(1, KEYS)
         if not self.shape.has_key:
-            new = {"where": new["where"] % 3, "id": new["id"] % 3} | {c: 0 for c in columns[1:]}
+            new = {"where": new["where"] % 3, "id": new["id"] % 3} | dict.fromkeys(columns[1:], 0)
         others = [row for row in rows if row is not old]
         taken = self.shape.has_key and any(row["id"] == new["id"] for row in others)
         taken |= self.shape.has_unique and any(row["u"] == new["u"] for row in others)
@@ -184,7 +184,9 @@ class Source:
             fill = _adding(new, lambda _: value)
             self.ddl(Ddl((*columns, new), fill, fill, fill=value))
             return
-        kind = self.random.choice(["drop", "convert", "convert" if self.shape.has_unique else "reset"])
+        kind = self.random.choice(
+            ["drop", "convert", "convert" if self.shape.has_unique else "reset"]
+        )
         rest = tuple(c for c in columns if c != extra)
         if kind == "drop" or not self.shape.has_key:
             without = _without(extra)
@@ -295,9 +297,7 @@ class World:
         self.known = self.start
         self._decide(Ddl(("where",)), BEGINNING)
         self.target.executed.add(1)
-        kind = load_rules.kind_of(
-            has_key=shape.has_key, has_other_unique_key=shape.has_unique
-        )
+        kind = load_rules.kind_of(has_key=shape.has_key, has_other_unique_key=shape.has_unique)
         self.target.loads.append(Load(SHARD, TARGET, 1, kind, 1))
 
     # --- the agents -------------------------------------------------------------
@@ -402,7 +402,9 @@ class World:
                 self.target.staged = []
             done = sum(c.read_before is not None for c in self.load.chunks)
             self.load = load_rules.moved(self.gates, self.load, index, self.orders)
-            self.seen["read again"] += sum(c.read_before is not None for c in self.load.chunks) < done
+            self.seen["read again"] += (
+                sum(c.read_before is not None for c in self.load.chunks) < done
+            )
             return True
         ordered = [v for v in self.orders if v > self.load.version and v > self.load.base]
         reached = [v for v in ordered if v <= self.first_blocked]
@@ -586,7 +588,7 @@ class World:
         """Everything that is left to be done; then the target must be the source."""
         for _ in range(MOST_ROUNDS):
             # A step that did something may have made another one possible.
-            if not any([step() for step in self.random.sample(self.calm, len(self.calm))]):
+            if not sum(step() for step in self.random.sample(self.calm, len(self.calm))):
                 break
         self.check()
 
