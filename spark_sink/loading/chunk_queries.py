@@ -67,7 +67,7 @@ def key_extent(shard: ShardId, column: KeyColumn) -> str:
 def next_boundary(
     shard: ShardId, key: Sequence[KeyColumn], after: Boundary | None, rows: int
 ) -> str:
-    """Asks for the key of the row that ends a range of ``rows`` rows; no row: the range is the last.
+    """Asks for the key of the last of ``rows`` rows; the answer is empty when there are fewer.
 
     Args:
         shard: The table.
@@ -128,7 +128,7 @@ def read_column(column: Column) -> str:
     """SQL that gives a column's exact values.
 
     A FLOAT is written with six digits, so it is read as the double of the same value. A BIT is
-    bytes, so it is read as a number. Texts come in utf8mb4; spatial values in the server's own form.
+    bytes, so it is read as a number. Texts come in utf8mb4, spatial values in the server's form.
     """
     quoted = quote_identifier(column.name)
     if column.type.name == "float":

@@ -2,7 +2,7 @@
 
 The rules are the real ones (``spark_sink.loading``), and so are the gates. The rest is a model:
 
-* The source has one table. Each event is at a position; ``states`` has the table after each of them.
+* The source has one table. Each event has a position; ``states`` has the table after each event.
 * A chunk is read in one transaction, from the source or from a replica that is behind, and written
   at any later time, or never: its process can die, and a process of a dead driver can come late.
 * The target refuses what a real one refuses: a row with a column that it does not have, a unique
@@ -30,7 +30,7 @@ from shardmerge.spark_sink.loading.load_turns import LoadLimits, next_chunks
 
 SHARD, TARGET = ShardId("s1", "app", "t"), TargetTable("merged", "t")
 Image: TypeAlias = dict[str, Any]
-"""Identity of a column → its value. ``id`` is the key, ``u`` is unique, ``where`` the condition's."""
+"""Identity of a column → its value: ``id`` is the key, ``u`` is unique."""
 KEYS = 9
 MOST_ROUNDS = 1_000
 """Each round of a history that comes to its end brings it on by an event or a chunk."""
@@ -79,7 +79,7 @@ class Event:
 
 @dataclass(frozen=True)
 class State:
-    """The table after some events; ``rows`` in the order of insertion. ``columns``: None if gone."""
+    """The table after some events; ``columns`` is None when it is gone."""
 
     rows: tuple[Image, ...]
     columns: tuple[str, ...] | None
@@ -551,9 +551,10 @@ class World:
         if not self.readings:
             return False
         reading = self.readings.pop()
-        if reading.epoch == self.target.epoch and reading.load == len(self.target.loads) - 1:
-            if self.load.accepts(reading.number, reading.base):
-                self.load = self.load.give_back(reading.number)
+        is_current = reading.epoch == self.target.epoch
+        is_current &= reading.load == len(self.target.loads) - 1
+        if is_current and self.load.accepts(reading.number, reading.base):
+            self.load = self.load.give_back(reading.number)
         return True
 
     # --- a history --------------------------------------------------------------------

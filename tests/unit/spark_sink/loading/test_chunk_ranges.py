@@ -84,7 +84,7 @@ def test_dense_integers_are_cut_evenly(
     least: int, greatest: int, rows: int, expected: tuple[str, ...] | None
 ) -> None:
     found = even_boundaries(least, greatest, rows, 10)
-    assert (found and tuple(edge for (edge,) in found)) == expected
+    assert found == (None if expected is None else tuple((edge,) for edge in expected))
 
 
 @given(
