@@ -26,10 +26,10 @@ the base waits for statements of lower versions, as always. Chunks at the base w
 statements that rows behind the base wait for. None of these waits for the load to be complete,
 except through its base, which has moved already.
 
-For a table without a primary key, and for a target with another unique key, rows that were read at
-different moments are not right meanwhile: a row would be there twice, or two rows would have one
-unique value. There the whole table is read at one position S (``LoadKind.SNAPSHOT``), and rows of
-the stream before S are passed over.
+Rows that were read at different moments are right in the end, and only there. Where more is needed
+the whole table is read at one position S (``LoadKind.SNAPSHOT``), and rows of the stream before S
+are passed over: see ``kind_of``. A unique key that the target gets while chunks are loaded waits
+until the stream has passed the last of them (``may_have_duplicates``).
 """
 
 from __future__ import annotations
@@ -42,14 +42,22 @@ from shardmerge.spark_sink.barrier.shard_gates import ShardGates
 from .load_state import Load, LoadKind
 
 
-def kind_of(*, has_key: bool, has_other_unique_key: bool) -> LoadKind:
+def kind_of(
+    *, has_key: bool, has_other_unique_key: bool, applies_every_operation: bool
+) -> LoadKind:
     """How a shard is to be read.
 
     Args:
-        has_key: Whether the shard has a primary key.
-        has_other_unique_key: Whether the target's table has a unique key besides its primary key.
+        has_key: Whether the shard has a primary key. Without one, an event that a chunk has already
+            would be applied twice.
+        has_other_unique_key: Whether the target's table has a unique key besides its primary key. A
+            value that moved could be in two chunks, or in a chunk and in an older event.
+        applies_every_operation: Whether the route applies updates, deletes, inserts and TRUNCATE.
+            Where it ignores one of them, what the target is to keep depends on the moment from
+            which on it was ignored, and that must be one for all rows.
     """
-    return LoadKind.CHUNKS if has_key and not has_other_unique_key else LoadKind.SNAPSHOT
+    is_simple = has_key and not has_other_unique_key and applies_every_operation
+    return LoadKind.CHUNKS if is_simple else LoadKind.SNAPSHOT
 
 
 def base_index(gates: ShardGates, load: Load) -> int:
@@ -66,8 +74,9 @@ def next_base(gates: ShardGates, load: Load, first_blocked: int) -> int | None:
     Args:
         gates: Of the shard.
         load: Its load.
-        first_blocked: Index of the first gate that rows may not pass, whatever the load
-            (``ShardGates.first_blocked``); the number of gates when they may pass all.
+        first_blocked: Index of the first gate that rows may not pass, for any reason but the load
+            (``ShardGates.first_blocked``, ``gates.first_stop``); the number of gates when they may
+            pass all.
     """
     if load.is_complete or load.is_proven:
         return None
@@ -133,7 +142,7 @@ def may_give_out(
     Args:
         gates: Of the shard.
         load: Its load.
-        first_blocked: Index of the first gate that rows may not pass, whatever the load.
+        first_blocked: As for ``next_base``.
         source_has_base: Whether the server that is read has committed everything in the binlog up
             to the base, the schema change of the base's gate included. A replica may be behind; and
             a server can show a transaction to its replicas, and so to the connector, before it
@@ -153,6 +162,22 @@ def may_have_rows_before(gates: ShardGates, load: Load, place: SourcePosition) -
     if load.is_complete:
         return False
     return gates.gates[base_index(gates, load)].position < place
+
+
+def may_have_duplicates(load: Load, applied_to: SourcePosition) -> bool:
+    """Whether two rows of the shard in the target may have a value that is unique on the shard.
+
+    A statement that adds a unique key waits as long. Nothing waits for such a statement except
+    other statements about the same key, so this wait is in no circle, either.
+
+    Args:
+        load: The shard's.
+        applied_to: Every row of the shard's stream before this position is applied.
+    """
+    if load.kind is LoadKind.SNAPSHOT or load.is_void:
+        return False
+    ends = [c.read_before for c in load.chunks if c.read_before is not None]
+    return not load.is_complete or any(end > applied_to for end in ends)
 
 
 def passes_over(load: Load, place: SourcePosition) -> bool:

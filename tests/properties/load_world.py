@@ -101,10 +101,17 @@ class Reading:
 
 @dataclass
 class Shape:
-    """What kind of table it is."""
+    """What kind of table it is.
+
+    Attributes:
+        has_unique: Whether its column ``u`` is unique.
+        unique_comes: Whether the target gets the unique key later.
+        condition: What ``where`` must be below for a row to be merged; None for all rows.
+    """
 
     has_key: bool = True
     has_unique: bool = False
+    unique_comes: bool = False
     condition: int | None = None
 
     def keeps(self, image: Image) -> bool:
@@ -244,6 +251,10 @@ class Target:
     applied: int = 0
     executed: set[int] = field(default_factory=set)
     epoch: int = 1
+    is_unique: bool = False
+
+    def __post_init__(self) -> None:
+        self.is_unique = self.shape.has_unique and not self.shape.unique_comes
 
     def put(self, image: Image) -> None:
         """Write a row, over the one with its key; or take that one out if it is not merged."""
@@ -253,7 +264,7 @@ class Target:
             self.rows = [row for row in self.rows if row["id"] != image["id"]]
         if not self.shape.keeps(image):
             return
-        if self.shape.has_unique and any(row["u"] == image["u"] for row in self.rows):
+        if self.is_unique and any(row["u"] == image["u"] for row in self.rows):
             raise Refused(f"the unique value {image['u']} is there")
         self.rows.append({**self.columns, **image})
 
@@ -297,7 +308,11 @@ class World:
         self.known = self.start
         self._decide(Ddl(("where",)), BEGINNING)
         self.target.executed.add(1)
-        kind = load_rules.kind_of(has_key=shape.has_key, has_other_unique_key=shape.has_unique)
+        kind = load_rules.kind_of(
+            has_key=shape.has_key,
+            has_other_unique_key=self.target.is_unique,
+            applies_every_operation=True,
+        )
         self.target.loads.append(Load(SHARD, TARGET, 1, kind, 1))
 
     # --- the agents -------------------------------------------------------------
@@ -394,6 +409,18 @@ class World:
                 self.target.columns = {c: known.get(c, ddl.fill) for c in ddl.columns}
             return True
         return False
+
+    def add_unique_key(self) -> bool:
+        """The target gets its unique key; it is a debt, so nothing waits for it."""
+        if self.target.is_unique or not self.shape.has_unique:
+            return False
+        if load_rules.may_have_duplicates(self.load, place(self.target.applied)):
+            return False
+        values = [row["u"] for row in self.target.rows]
+        if len(set(values)) < len(values):
+            raise Refused(f"the values {values} are not unique")
+        self.target.is_unique = True
+        return True
 
     def move_base(self) -> bool:
         index = load_rules.next_base(self.gates, self.load, self.first_blocked)
@@ -564,7 +591,7 @@ class World:
         """Steps that only bring things on."""
         return [
             self.replicate, self.decide_next, self.execute, self.move_base, self.cut, self.read,
-            self.write, self.prove, self.copy, self.apply,
+            self.write, self.prove, self.copy, self.apply, self.add_unique_key,
         ]  # fmt: skip
 
     def run(self, steps: int) -> None:
@@ -598,6 +625,8 @@ class World:
             raise Standstill(str(self.load))
         if len(self.target.executed) < len(self.decided):
             raise Standstill(f"statements {set(self.decided) - self.target.executed}")
+        if self.shape.has_unique and not self.target.is_unique:
+            raise Standstill("the unique key")
         wanted = [row for row in self.source.now.rows if self.shape.keeps(row)]
         assert sorted(map(_plain, self.target.rows)) == sorted(map(_plain, wanted))
 

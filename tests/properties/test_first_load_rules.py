@@ -15,7 +15,8 @@ from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from tests.properties.load_world import Ddl, Event, Image, Reading, Shape, World
 
 KEYED, UNIQUE, KEYLESS = Shape(), Shape(has_unique=True), Shape(has_key=False)
-MOST = 400
+LATER = Shape(has_unique=True, unique_comes=True)
+MOST = 2_000
 """Histories that are tried; each rule needs far fewer."""
 ROW: Image = {"id": 1, "where": 0}
 Patch: TypeAlias = pytest.MonkeyPatch
@@ -52,6 +53,14 @@ def statements_do_not_wait_for_a_load(patch: Patch) -> None:
 
 def every_table_is_read_in_chunks(patch: Patch) -> None:
     patch.setattr(load_rules, "kind_of", lambda **_: LoadKind.CHUNKS)
+
+
+def a_unique_key_does_not_wait(patch: Patch) -> None:
+    patch.setattr(load_rules, "may_have_duplicates", lambda load, applied_to: False)
+
+
+def a_unique_key_waits_for_the_load_alone(patch: Patch) -> None:
+    patch.setattr(load_rules, "may_have_duplicates", lambda load, applied_to: not load.is_complete)
 
 
 def rows_before_a_snapshot_are_applied(patch: Patch) -> None:
@@ -169,6 +178,8 @@ MUTANTS: list[tuple[Callable[[Patch], None], Shape, Callable[[World], None] | No
     (statements_do_not_wait_for_a_load, KEYED, dropped_while_a_chunk_is_read),
     (every_table_is_read_in_chunks, UNIQUE, None),
     (every_table_is_read_in_chunks, KEYLESS, None),
+    (a_unique_key_does_not_wait, LATER, None),
+    (a_unique_key_waits_for_the_load_alone, LATER, None),
     (rows_before_a_snapshot_are_applied, UNIQUE, None),
     (rows_before_a_snapshot_are_applied, KEYLESS, None),
     (a_load_goes_on_in_a_table_that_was_made_again, KEYLESS, None),

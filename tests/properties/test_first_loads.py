@@ -12,6 +12,7 @@ SHAPES = {
     "keyed": Shape(),
     "keyed, with a condition": Shape(condition=5),
     "with another unique key": Shape(has_unique=True),
+    "with a unique key that comes later": Shape(has_unique=True, unique_comes=True),
     "without a key": Shape(has_key=False),
 }
 seeds = st.integers(0, 1 << 32)

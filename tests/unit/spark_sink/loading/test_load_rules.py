@@ -5,6 +5,7 @@ import pytest
 from shardmerge.spark_sink.loading.load_rules import (
     kind_of,
     may_give_out,
+    may_have_duplicates,
     may_have_rows_before,
     moved,
     next_base,
@@ -19,18 +20,21 @@ CHUNKS, SNAPSHOT = LoadKind.CHUNKS, LoadKind.SNAPSHOT
 
 
 @pytest.mark.parametrize(
-    ("has_key", "has_other", "expected"),
+    ("has_key", "has_other", "applies", "expected"),
     [
-        (True, False, CHUNKS),
-        (True, True, SNAPSHOT),
-        (False, False, SNAPSHOT),
-        (False, True, SNAPSHOT),
+        (True, False, True, CHUNKS),
+        (True, True, True, SNAPSHOT),
+        (False, False, True, SNAPSHOT),
+        (True, False, False, SNAPSHOT),
     ],
 )
-def test_only_rows_that_are_found_by_one_key_are_read_in_chunks(
-    has_key: bool, has_other: bool, expected: LoadKind
+def test_only_what_one_key_decides_is_read_in_chunks(
+    has_key: bool, has_other: bool, applies: bool, expected: LoadKind
 ) -> None:
-    assert kind_of(has_key=has_key, has_other_unique_key=has_other) is expected
+    found = kind_of(
+        has_key=has_key, has_other_unique_key=has_other, applies_every_operation=applies
+    )
+    assert found is expected
 
 
 @pytest.mark.parametrize(
@@ -123,6 +127,15 @@ def test_statements_wait_until_the_base_is_their_gate() -> None:
     assert may_have_rows_before(two, load(), at(50))
     assert not may_have_rows_before(two, load().move(2, at(50)), at(50))
     assert not may_have_rows_before(two, done(load(), 0).proven(), at(50))
+
+
+def test_a_unique_value_may_be_there_twice_until_the_stream_has_passed_the_chunks() -> None:
+    read = done(load(), 0, before=100)
+    assert may_have_duplicates(read, at(500))
+    assert may_have_duplicates(read.proven(), at(99))
+    assert not may_have_duplicates(read.proven(), at(100))
+    assert not may_have_duplicates(load(SNAPSHOT), at(1))
+    assert not may_have_duplicates(read.end_void(2, at(50)), at(1))
 
 
 def test_rows_before_a_snapshot_are_passed_over() -> None:
