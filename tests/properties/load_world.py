@@ -22,6 +22,7 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.plain import from_plain, to_plain
 from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
 from shardmerge.spark_sink.loading import load_rules
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
@@ -563,7 +564,8 @@ class World:
     def crash(self) -> bool:
         """Another driver takes over; readings of the dead one may still come."""
         self.target.epoch += 1
-        self.load = self.load.give_all_back()
+        # All that the new driver knows is what is stored.
+        self.load = from_plain(Load, to_plain(self.load)).give_all_back()
         return True
 
     def replicate(self) -> bool:
