@@ -25,8 +25,9 @@ class LoadKind(StrEnum):
     CHUNKS = "chunks"
     """Each chunk at a moment of its own; rows go straight into the target."""
     SNAPSHOT = "snapshot"
-    """The whole table at one position of its binlog, into a table beside the target, which is then
-    copied into the target in one transaction."""
+    """The whole table at one position of its binlog, as one chunk, into a table beside the target,
+    which is then copied into the target in one transaction. All parallel readers of such a chunk
+    belong to one attempt, which is written as a whole or not at all."""
 
 
 class ChunkState(StrEnum):
@@ -42,14 +43,16 @@ class Chunk:
     """A part of a shard that is read in one transaction.
 
     Attributes:
-        number: Of the chunk in its load, from 0.
+        number: Of the chunk in its load, from 0. It never changes, so that a reader that comes late
+            is not taken for the reader of another chunk.
         range: Its keys.
         base: Version of the gate at which it was given out, or read when it is done; 0 while it is
             planned.
         rows: How many rows were read, filtered ones not counted. 0 before it is done.
         size: Bytes of these rows' values.
         read_before: The binlog's end at a moment after the chunk's snapshot was taken: the chunk
-            shows nothing from there on. None before it is done.
+            shows nothing from there on. Of a ``SNAPSHOT`` it is the position that the snapshot is
+            of: it shows everything before. None before the chunk is done.
     """
 
     number: int
@@ -69,12 +72,10 @@ class Load:
         version: Of the decision that orders it.
         base: Version of the gate at which it stands.
         chunks: In the order of their numbers.
-        is_planned: Whether the chunks are all there are. Otherwise the last one's end is known, and
-            what follows it is not cut into chunks yet.
+        planned_to: Up to which key there are chunks; None when there is none, or all are planned.
+        is_planned: Whether the chunks are all there are.
         is_paused: Whether an operator wants no more chunks to be given out.
-        is_void: The table is gone: there is nothing more to read.
-        position: The binlog's end when a snapshot was taken: what begins there is not in it. None
-            for ``CHUNKS``, and before the snapshot.
+        dropped: Where the table was dropped: there is nothing more to read. None while it is there.
         is_proven: Whether every schema change is known that a chunk could have been read behind.
         is_copied: Whether a snapshot's rows are in the target.
     """
@@ -85,12 +86,30 @@ class Load:
     kind: LoadKind
     base: int
     chunks: tuple[Chunk, ...] = ()
+    planned_to: Boundary | None = None
     is_planned: bool = False
     is_paused: bool = False
-    is_void: bool = False
-    position: SourcePosition | None = None
+    dropped: SourcePosition | None = None
     is_proven: bool = False
     is_copied: bool = False
+
+    @property
+    def is_void(self) -> bool:
+        """Whether there is nothing more to read, because the table is gone."""
+        return self.dropped is not None
+
+    @property
+    def position(self) -> SourcePosition | None:
+        """Where a snapshot was taken: what begins there is not in it.
+
+        None for ``CHUNKS``, and before the snapshot is taken. A snapshot of a table that is gone
+        counts as taken where it was dropped, of an empty table.
+        """
+        if self.kind is LoadKind.CHUNKS:
+            return None
+        if self.dropped is not None:
+            return self.dropped
+        return self.chunks[0].read_before if self.chunks else None
 
     @property
     def is_read(self) -> bool:
@@ -109,11 +128,6 @@ class Load:
         """The chunks that are given out."""
         return tuple(c for c in self.chunks if c.state is ChunkState.RUNNING)
 
-    @property
-    def planned_to(self) -> Boundary | None:
-        """Up to which key there are chunks; None when there is none yet."""
-        return self.chunks[-1].range.high if self.chunks else None
-
     # --- plan -----------------------------------------------------------------
 
     def plan(self, *boundaries: Boundary) -> Load:
@@ -124,14 +138,16 @@ class Load:
     def plan_next(self, end: Boundary | None) -> Load:
         """One more chunk, up to ``end``; None when it is the last one."""
         chunk = Chunk(len(self.chunks), KeyRange(self.planned_to, end))
-        return replace(self, chunks=(*self.chunks, chunk), is_planned=end is None)
+        return replace(self, chunks=(*self.chunks, chunk), planned_to=end, is_planned=end is None)
 
     def split(self, number: int, boundary: Boundary) -> Load:
-        """Cut a chunk that is too large for one transaction; both parts are planned."""
-        chunk = self.chunks[number]
-        left, right = chunk.range.cut(boundary)
-        parts = [*self.chunks[:number], Chunk(0, left), Chunk(0, right), *self.chunks[number + 1 :]]
-        return replace(self, chunks=tuple(replace(c, number=n) for n, c in enumerate(parts)))
+        """Cut a chunk that is too large for one transaction; both parts are planned.
+
+        The second part is the load's last chunk, wherever its keys are.
+        """
+        left, right = self.chunks[number].range.cut(boundary)
+        cut = self._with(Chunk(number, left))
+        return replace(cut, chunks=(*cut.chunks, Chunk(len(cut.chunks), right)))
 
     # --- chunks ---------------------------------------------------------------
 
@@ -190,7 +206,7 @@ class Load:
         """
         if self.kind is LoadKind.SNAPSHOT or new_key:
             return replace(
-                self, base=base, chunks=(), is_planned=False, position=None, is_proven=False
+                self, base=base, chunks=(), planned_to=None, is_planned=False, is_proven=False
             )
 
         def stays(chunk: Chunk) -> bool:
@@ -201,17 +217,8 @@ class Load:
         return replace(kept, base=base, is_proven=False)
 
     def end_void(self, base: int, dropped: SourcePosition) -> Load:
-        """The table was dropped at a position: nothing is left to read.
-
-        A snapshot that was not copied counts as taken there, of an empty table: the rows of the
-        stream before it are passed over.
-        """
-        position = dropped if self.kind is LoadKind.SNAPSHOT else None
-        return replace(self.give_all_back(), base=base, is_void=True, position=position)
-
-    def taken_at(self, position: SourcePosition) -> Load:
-        """The snapshot shows the table as of a position."""
-        return replace(self, position=position)
+        """The table was dropped at a position: nothing is left to read."""
+        return replace(self.give_all_back(), base=base, dropped=dropped)
 
     def proven(self) -> Load:
         """Every chunk was read before the next schema change (``load_rules.proves``)."""

@@ -26,7 +26,7 @@ from shardmerge.schemas.records.plain import from_plain, to_plain
 from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
 from shardmerge.spark_sink.loading import load_rules
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
-from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from shardmerge.spark_sink.loading.load_state import ChunkState, Load, LoadKind
 from shardmerge.spark_sink.loading.load_turns import LoadLimits, next_chunks
 
 SHARD, TARGET = ShardId("s1", "app", "t"), TargetTable("merged", "t")
@@ -516,8 +516,8 @@ class World:
             self.load = self.load.finish(reading.number, len(images), 0, reading.read_before)
         else:
             self.target.staged = images
-            done = self.load.taken_at(reading.position)
-            self.load = done.finish(reading.number, len(images), 0, reading.read_before)
+            # On a replica, too, the snapshot's position is known.
+            self.load = self.load.finish(reading.number, len(images), 0, reading.position)
 
     def prove(self) -> bool:
         """It is known that no chunk was read behind a schema change."""
@@ -560,6 +560,13 @@ class World:
         if event.after is not None:
             self.target.put(event.after)
         return True
+
+    def split(self) -> None:
+        """A chunk is too large; the boundary can be any."""
+        numbers = [c.number for c in self.load.chunks if c.state is not ChunkState.DONE]
+        if numbers and self.load.kind is LoadKind.CHUNKS:
+            boundary = (str(self.random.randint(1, KEYS)),)
+            self.load = self.load.split(self.random.choice(numbers), boundary)
 
     def crash(self) -> bool:
         """Another driver takes over; readings of the dead one may still come."""
@@ -606,8 +613,10 @@ class World:
             dice = self.random.random()
             if dice < 0.03:
                 self.crash()
-            elif dice < 0.06:
+            elif dice < 0.05:
                 self.lose()
+            elif dice < 0.06:
+                self.split()
             elif dice < 0.06 + traffic:
                 self.source.happens()
             else:

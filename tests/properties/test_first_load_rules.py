@@ -83,8 +83,6 @@ def a_chunk_is_done_before_its_rows_are_written(patch: Patch) -> None:
         if self.random.random() < 0.3:
             # The driver dies between two transactions.
             self.load = self.load.finish(reading.number, 0, 0, reading.read_before)
-            if self.load.kind is LoadKind.SNAPSHOT:
-                self.load = self.load.taken_at(reading.position)
             self.crash()
         else:
             real(self, reading)

@@ -167,7 +167,7 @@ class Waits:
                 for chunk in load.chunks:
                     if chunk.read_before is None:
                         done = load.begin(chunk.number).finish(chunk.number, 1, 1, now)
-                        lane.load = done.taken_at(now) if load.kind is LoadKind.SNAPSHOT else done
+                        lane.load = done
                         return True
         return False
 

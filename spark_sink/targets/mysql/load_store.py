@@ -1,6 +1,6 @@
 """The state of first loads in the target: a row for each load, and one for each of its chunks.
 
-Nothing makes these tables yet: no pipeline loads its shards this way (docs/explanation/first-load.md).
+Nothing makes these tables yet, since no pipeline loads its shards this way.
 
 A chunk's own row is its fence. The transaction that writes the chunk's rows begins by marking it as
 done, provided that it is still given out at the base at which it was read (``finish``); this is
@@ -73,12 +73,21 @@ class LoadStore:
     def loads(self) -> list[Load]:
         """All loads, those that are complete included; by shard and version."""
         chunks: dict[tuple[object, ...], list[Chunk]] = {}
-        for row in self._session.query(
+        for *place, number, key_range, state, base, rows, size, end in self._session.query(
             f"SELECT {_PLACE}, {_CHUNK} FROM {self.table('load_chunks')}"
             f" WHERE pipeline = %s ORDER BY {_PLACE}, number",
             (self._pipeline,),
         ):
-            chunks.setdefault(tuple(row[:5]), []).append(_chunk(*row[5:]))
+            chunk = Chunk(
+                int(number),
+                from_plain(KeyRange, json.loads(key_range)),
+                ChunkState(state),
+                int(base),
+                int(rows),
+                int(size),
+                None if end is None else from_plain(SourcePosition, json.loads(end)),
+            )
+            chunks.setdefault(tuple(place), []).append(chunk)
         return [
             replace(from_bytes(Load, _bytes(state)), chunks=tuple(chunks.get(tuple(place), ())))
             for *place, state in self._session.query(
@@ -173,20 +182,6 @@ class LoadStore:
     def _place(self, load: Load) -> tuple[object, ...]:
         shard: ShardId = load.shard
         return (self._pipeline, shard.source, shard.database, shard.table, load.version)
-
-
-def _chunk(
-    number: int, key_range: str, state: str, base: int, rows: int, size: int, end: str | None
-) -> Chunk:
-    return Chunk(
-        int(number),
-        from_plain(KeyRange, json.loads(key_range)),
-        ChunkState(state),
-        int(base),
-        int(rows),
-        int(size),
-        None if end is None else from_plain(SourcePosition, json.loads(end)),
-    )
 
 
 def _bytes(text: str | bytes) -> bytes:

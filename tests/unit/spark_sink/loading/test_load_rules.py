@@ -141,7 +141,7 @@ def test_a_unique_value_may_be_there_twice_until_the_stream_has_passed_the_chunk
 def test_rows_before_a_snapshot_are_passed_over() -> None:
     assert not passes_over(load(), at(5))
     assert passes_over(load(SNAPSHOT), at(5))
-    taken = done(load(SNAPSHOT), 0).taken_at(at(50))
+    taken = done(load(SNAPSHOT), 0, before=50)
     assert passes_over(taken, at(49))
     assert not passes_over(taken, at(50))
     dropped = load(SNAPSHOT).end_void(2, at(50))

@@ -23,7 +23,8 @@ def test_a_load_is_complete_when_all_is_read_and_proven() -> None:
 
 
 def test_a_snapshot_is_complete_when_it_is_copied() -> None:
-    one = done(load(LoadKind.SNAPSHOT), 0).taken_at(at(7)).proven()
+    one = done(load(LoadKind.SNAPSHOT), 0, before=7).proven()
+    assert one.position == at(7)
     assert not one.is_complete
     assert one.copied().is_complete
 
@@ -88,7 +89,7 @@ def test_another_key_is_cut_anew() -> None:
 
 
 def test_a_snapshot_begins_anew_behind_another_base() -> None:
-    moved = done(load(LoadKind.SNAPSHOT), 0).taken_at(at(7)).move(2, at(500))
+    moved = done(load(LoadKind.SNAPSHOT), 0).move(2, at(500))
     assert moved.chunks == ()
     assert moved.position is None
     assert not moved.is_read
@@ -104,9 +105,15 @@ def test_a_table_that_is_gone_leaves_nothing_to_read() -> None:
 
 def test_a_chunk_that_is_too_large_is_split() -> None:
     one = done(load(LoadKind.CHUNKS, "3", "6"), 2).begin(1).split(1, ("5",))
-    assert states(one) == "pppd"
+    assert states(one) == "ppdp"
     assert [c.number for c in one.chunks] == [0, 1, 2, 3]
-    assert [c.range.high for c in one.chunks] == [("3",), ("5",), ("6",), None]
+    assert [c.range.low for c in one.chunks] == [None, ("3",), ("6",), ("5",)]
+    assert [c.range.high for c in one.chunks] == [("3",), ("5",), None, ("6",)]
+
+
+def test_a_split_does_not_change_where_planning_goes_on() -> None:
+    one = Load(SHARD, TARGET, 1, LoadKind.CHUNKS, 1).plan_next(("5",)).split(0, ("2",))
+    assert one.plan_next(("9",)).chunks[2].range == KeyRange(("5",), ("9",))
 
 
 def test_a_load_is_paused_and_resumed() -> None:

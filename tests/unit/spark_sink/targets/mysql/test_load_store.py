@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_load_is_stored_step_by_step(store: LoadStore) -> None:
         steps.append(step(steps[-1]))
     store.keep(None, steps[0])
     assert store.loads() == [steps[0]]
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         store.keep(before, after)
         assert store.loads() == [after]
 
