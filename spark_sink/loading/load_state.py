@@ -49,7 +49,7 @@ class Chunk:
         base: Version of the gate at which it was given out, or read when it is done; 0 while it is
             planned.
         rows: How many rows were read, filtered ones not counted. 0 before it is done.
-        size: Bytes of these rows' values.
+        size: About how many bytes these rows' values have.
         read_before: The binlog's end at a moment after the chunk's snapshot was taken: the chunk
             shows nothing from there on. Of a ``SNAPSHOT`` it is the position that the snapshot is
             of: it shows everything before. None before the chunk is done.
