@@ -120,6 +120,10 @@ test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a 
 test-sources: $(ARTIFACTS) | java ## The contract of sources on every server: MySQL 5.7, 8.0, 9.7, MariaDB 10.11, 11.8 (make test: a part of it)
 	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/sources $(ARGS)
 
+.PHONY: test-monitoring
+test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a real Prometheus, and the JMX exporter on a real Connect
+	$(PY) -m pytest tests/monitoring $(ARGS)
+
 .PHONY: rollouts
 rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) on against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner --random $(or $(COUNT),100) --seed $(or $(SEED),0) $(ARGS)

@@ -10,14 +10,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import faust
 
+from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import Carrier, GapCheck
+from shardmerge.agents.runtime.lags import AgentLags
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
@@ -55,15 +57,16 @@ def build_app(
         format_: Of our own records.
         check: Called before each write of the agents.
     """
-    servers = pipeline.kafka.bootstrap_servers
     view = StatusView()
-    reader = ViewReader(servers, [spec.name for spec in viewed_topics(pipeline)], view, format_)
+    viewed = [spec.name for spec in viewed_topics(pipeline)]
+    reader = ViewReader(pipeline.kafka, viewed, view, format_)
 
     carriers: dict[str, Carrier] = {}
 
-    def measured() -> Iterator[Sample]:
-        for name, carrier in carriers.items():
-            yield Sample(catalog.AGENTS_RECORDS, (name,), carrier.completed)
+    async def measured(ready: bool) -> list[Sample]:
+        counts = ((name, carrier.completed) for name, carrier in carriers.items())
+        records = [Sample(catalog.AGENTS_RECORDS, (name,), count) for name, count in counts]
+        return [*records, *(await lags.samples() if ready else ())]
 
     def new_web(app: Any) -> StatusWeb:
         return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader, measured=measured)
@@ -71,7 +74,7 @@ def build_app(
     app = App(
         f"{pipeline.name}-agents",
         new_web=new_web,
-        broker=[f"kafka://{server.strip()}" for server in servers.split(",")],
+        **faust_settings(pipeline.kafka),
         store="rocksdb://",
         datadir=str(settings.data_directory),
         Table=Table,
@@ -101,13 +104,21 @@ def build_app(
         worker_redirect_stdouts=False,
     )
     app.service(reader)
-    gaps = GapCheck(servers)
+    gaps = GapCheck(pipeline.kafka)
     for name, add in (("tracker", add_tracker), ("coordinator", add_coordinator)):
         failing = settings.failpoint
         carriers[name] = add(app, pipeline, gaps, format_, failing=failing, check=check)
+    lags = AgentLags(app, carriers, read_topics(pipeline).get)
     _log_assignment(app)
     _close_with(app, gaps)
     return app
+
+
+def read_topics(pipeline: Pipeline) -> dict[str, str]:
+    """Topic → the agent that reads it."""
+    changes = (topics.schema_changes(pipeline, source.name) for source in pipeline.sources)
+    tracked = (spec.name for spec in (*changes, topics.commands(pipeline)))
+    return dict.fromkeys(tracked, "tracker") | {topics.schema_log(pipeline).name: "coordinator"}
 
 
 def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
@@ -147,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
-        create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
+        create_topics(pipeline.kafka, topics.own_topics(pipeline))
         standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
         format_ = awaited_record_format(pipeline.kafka)
         app = build_app(pipeline, settings, format_, standstill.check)

@@ -142,7 +142,7 @@ def worker(stack: LocalStack, shards: int) -> None:
 
 async def acknowledged(stack: LocalStack, count: int) -> float:
     """Records per second of a producer that awaits each acknowledgement."""
-    create_topics(stack.bootstrap_servers, [TopicSpec("bench-acknowledged", 1, 1)])
+    create_topics(stack.kafka, [TopicSpec("bench-acknowledged", 1, 1)])
     producer = AIOKafkaProducer(
         bootstrap_servers=stack.bootstrap_servers, acks=-1, compression_type="gzip"
     )

@@ -227,7 +227,7 @@ def main() -> int:
 
     try:
         line.start(prepare=prepare)
-        reader = OffsetReader(line.pipeline.kafka.bootstrap_servers)
+        reader = OffsetReader(line.pipeline.kafka)
 
         def published() -> dict[Partition, int]:
             return reader.stable_ends(partitions(shards, reader))

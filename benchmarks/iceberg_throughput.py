@@ -73,7 +73,7 @@ class Lake:
         [one] = create
         made = TargetStatement(one.sql, StatementKind.EXPANDING, "", (), actions=one.actions)
         self.target.journal(self.epoch).execute(MERGED, 1, 0, made)
-        self.offsets = OffsetReader(stack.bootstrap_servers)
+        self.offsets = OffsetReader(stack.kafka)
 
     def tasks(self, topics: Sequence[str], partitions: int, batch: int) -> list[RangeTask]:
         """The next so many records, evenly from every partition."""

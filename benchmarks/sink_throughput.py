@@ -49,6 +49,7 @@ from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
@@ -196,7 +197,7 @@ class Bench:
         self.ordered = ordered
         port = server.port if server else stack.ports.target
         self.config = ApplyConfig(
-            stack.bootstrap_servers,
+            stack.kafka,
             tidb or MySqlAddress("127.0.0.1", port, USER, PASSWORD),
             "bench_control",
             "bench",
@@ -219,7 +220,7 @@ class Bench:
         )
         assert schema is not None
         self.columns = tuple(ShardColumn(f"{c.name}#1", c) for c in schema.columns)
-        self.offsets = OffsetReader(stack.bootstrap_servers)
+        self.offsets = OffsetReader(stack.kafka)
 
     def tasks(
         self, topics: Sequence[str], partitions: int, epoch: int, target: TargetTable = MERGED
@@ -338,7 +339,7 @@ def apply_backlog(
 
 def _warm(_: Iterator[int]) -> list[object]:
     time.sleep(2)  # long enough that every core starts a worker
-    return list(run_tasks((), ApplyConfig("", MySqlAddress("", 0, "", ""), "", "")))
+    return list(run_tasks((), ApplyConfig(Kafka(""), MySqlAddress("", 0, "", ""), "", "")))
 
 
 def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:

@@ -13,8 +13,10 @@ from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.kafka.record_formats import json_of_connectors, record_format
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline, Target
+from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.pipeline.tls import Tls
 from shardmerge.schemas.records.record_format import RecordFormat
 
 from .clients import topic_reader
@@ -110,6 +112,15 @@ def _to_canonical(format_: RecordFormat) -> Callable[[StoredRecord], StoredRecor
     return canonical
 
 
+def _named(target: Target) -> SparkCatalog | None:
+    """The catalog without what could be a password: replaying needs its name and kind at most."""
+    catalog = target.catalog
+    if catalog is None:
+        return None
+    kept = {"type", "catalog-impl", "warehouse"}
+    return replace(catalog, properties=tuple(p for p in catalog.properties if p[0] in kept))
+
+
 def without_passwords(pipeline: Pipeline) -> Pipeline:
     """The pipeline with empty passwords; replaying needs none."""
     return replace(
@@ -123,7 +134,13 @@ def without_passwords(pipeline: Pipeline) -> Pipeline:
             avro_converter="",
             schema_registry_user="",
             schema_registry_password="",
+            schema_registry_tls=Tls(),
+            client=(),
         ),
-        sources=tuple(replace(source, password="") for source in pipeline.sources),
-        target=replace(pipeline.target, password=""),
+        connect=replace(pipeline.connect, user="", password="", tls=Tls(), client=(), connector=()),
+        sources=tuple(
+            replace(source, password="", connect_password="", tls=Tls(), connector=())
+            for source in pipeline.sources
+        ),
+        target=replace(pipeline.target, password="", tls=Tls(), catalog=_named(pipeline.target)),
     )

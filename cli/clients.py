@@ -12,8 +12,11 @@ import pymysql
 from confluent_kafka.admin import AdminClient
 from pymysql.cursors import Cursor
 
+from shardmerge.connectors.access.kafka import admin_client
+from shardmerge.connectors.access.mysql import connect
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 
 TIMEOUT_S = 10
@@ -21,12 +24,12 @@ TIMEOUT_S = 10
 
 def topic_reader(pipeline: Pipeline) -> TopicReader:
     """A reader of the pipeline's topics."""
-    return TopicReader(pipeline.kafka.bootstrap_servers)
+    return TopicReader(pipeline.kafka)
 
 
 def kafka_admin(pipeline: Pipeline) -> AdminClient:
     """A client that asks Kafka about groups."""
-    return AdminClient({"bootstrap.servers": pipeline.kafka.bootstrap_servers, "log_level": 0})
+    return admin_client(pipeline.kafka)
 
 
 def connect_rest(pipeline: Pipeline, patience_s: float = 5.0) -> ConnectRest:
@@ -35,8 +38,11 @@ def connect_rest(pipeline: Pipeline, patience_s: float = 5.0) -> ConnectRest:
     Args:
         pipeline: Whose.
         patience_s: How long a worker that does not answer, or rebalances, is waited for.
+
+    Raises:
+        ConfigError: A password or a file is not where the pipeline file says.
     """
-    return ConnectRest(pipeline.connect.url, patience_s=patience_s)
+    return ConnectRest.of(pipeline.connect, patience_s=patience_s)
 
 
 @contextmanager
@@ -45,12 +51,10 @@ def mysql_cursor(server: Source | Target) -> Iterator[Cursor]:
 
     Raises:
         pymysql.MySQLError: The server cannot be reached, or refuses the user.
+        ConfigError: The password or a file is not where the pipeline file says.
     """
-    connection = pymysql.connect(
-        host=server.host,
-        port=server.port,
-        user=server.user,
-        password=server.password,
+    connection = connect(
+        server,
         connect_timeout=TIMEOUT_S,
         read_timeout=TIMEOUT_S,
         autocommit=True,  # no lock on a table outlives its query
@@ -62,6 +66,6 @@ def mysql_cursor(server: Source | Target) -> Iterator[Cursor]:
         connection.close()
 
 
-def mysql_error(error: pymysql.MySQLError) -> str:
+def mysql_error(error: pymysql.MySQLError | ConfigError) -> str:
     """What a server, or the attempt to reach it, said."""
     return str(error.args[1] if len(error.args) > 1 else error)

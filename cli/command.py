@@ -10,10 +10,12 @@ from pathlib import Path
 import click
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from shardmerge.connectors.access.kafka import check_admitted, unanswered
+from shardmerge.connectors.access.kafka import consumer as consumer_of
 from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
-from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import SETTABLE
 from shardmerge.schemas.pipeline import topics
@@ -194,16 +196,17 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
     """
     ddl = topics.ddl(pipeline).name
     format_ = record_format(pipeline.kafka)
-    consumer = Consumer(
+    check_admitted(pipeline.kafka)
+    consumer = consumer_of(
+        pipeline.kafka,
         {
-            "bootstrap.servers": pipeline.kafka.bootstrap_servers,
             "group.id": f"{pipeline.name}-command",  # required by the client, never joined
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 20,
             "fetch.message.max.bytes": topics.MAX_RECORD_BYTES,
             "log_level": 0,
-        }
+        },
     )
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(ddl, 0), timeout=_SEND_S)
@@ -212,11 +215,7 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
         consumer.assign([TopicPartition(ddl, 0, end)])
         return Given(sent, _answer(consumer, format_, sent, wait_s))
     except KafkaException as error:
-        raise StackError(
-            f"Kafka at {pipeline.kafka.bootstrap_servers}: {error.args[0]}",
-            hint="see whether the pipeline runs, and whether the pipeline file names its broker",
-            code="SM-4101",
-        ) from error
+        raise unanswered(pipeline.kafka, error, f"topic {ddl}") from error
     finally:
         consumer.close()
 
@@ -238,7 +237,7 @@ def _shape(given: Given, said: OperatorCommand) -> GivenCommand:
     answer = None
     if given.answer is not None:
         now = round(time.time() * 1000)
-        answer = decision_line(Decided(given.answer, now), said.by, None)
+        answer = decision_line(Decided.of(given.answer, now), said.by, None)
     return GivenCommand(str(given.id), answer)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from shardmerge.cli.checks.findings import Finding
+from shardmerge.cli.checks.password_rules import password_findings
 from shardmerge.cli.checks.topic_rules import topic_findings
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
@@ -159,9 +160,9 @@ def check(path: Path, offline: bool, as_json: bool) -> None:
             f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
             f"{len(pipeline.routes)} routing rules"
         )
-    findings: list[Finding] = []
+    findings = password_findings(pipeline)
     if not offline:
-        findings = [*server_findings(pipeline), *_topic_findings(pipeline), *_connect(pipeline)]
+        findings += [*server_findings(pipeline), *_topic_findings(pipeline), *_connect(pipeline)]
     faults = [finding for finding in findings if finding.fault]
     warnings = [finding for finding in findings if not finding.fault]
     if as_json:
@@ -174,10 +175,9 @@ def check(path: Path, offline: bool, as_json: bool) -> None:
         _say(f"warn   {finding.line}")
     if not faults and not offline:
         servers = "sources and target" if pipeline.target.catalog is None else "sources"
-        _say(
-            f"ok     {servers}; Kafka Connect supports exactly-once sources; topics are as they "
-            "must be"
-        )
+        made = not any(warning.where == "topics" for warning in warnings)
+        topics_too = "; topics are as they must be" if made else ""
+        _say(f"ok     {servers}; Kafka Connect supports exactly-once sources{topics_too}")
     raise SystemExit(1 if faults else 0)
 
 
@@ -187,7 +187,10 @@ def _say_json(shape: Checked) -> None:
 
 def _connect(pipeline: Pipeline) -> list[Finding]:
     """What keeps Kafka Connect from exactly-once delivery, and from exact values."""
-    rest = connect_rest(pipeline)
+    try:
+        rest = connect_rest(pipeline)
+    except ConfigError as error:
+        return [_of_error("Kafka Connect", error)]
     faults = []
     try:
         check_values(rest, pipeline)
@@ -216,7 +219,7 @@ def _code(error: Exception) -> str:
 def _topic_findings(pipeline: Pipeline) -> list[Finding]:
     """Topics that are missing or differ from what they must be."""
     try:
-        found = describe_topics(pipeline.kafka.bootstrap_servers, timeout_s=10)
+        found = describe_topics(pipeline.kafka, timeout_s=10)
     except ShardMergeError as error:
         return [_of_error("topics", error)]
     return topic_findings(pipeline, found)

@@ -20,6 +20,7 @@ from shardmerge.cli.checks.server_rules import (
 )
 from shardmerge.cli.checks.value_rules import value_findings, year_findings
 from shardmerge.schemas.model.charsets import charset_name
+from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule, route
@@ -58,7 +59,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
                 cursor.execute("SET SESSION lock_wait_timeout = %s", (_LOCK_WAIT_S,))
                 ranges |= _key_ranges(cursor, source, captured, routes)
                 definitions += _definitions(cursor, source, captured, routes)
-        except pymysql.MySQLError as error:
+        except (pymysql.MySQLError, ConfigError) as error:
             found.append(Finding(f"source {source.name}", mysql_error(error), code="SM-6101"))
     found += shard_findings(
         pipeline.sources,
@@ -75,7 +76,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
             found += target_findings(pipeline.target, _variables(cursor))
             for target in _targets(pipeline, tables):
                 found += table_findings(_facts(cursor, target))
-    except pymysql.MySQLError as error:
+    except (pymysql.MySQLError, ConfigError) as error:
         found.append(Finding("target", mysql_error(error), code="SM-6101"))
     return found
 
@@ -200,7 +201,7 @@ def _unless_locked(cursor: Cursor, query: str) -> Sequence[tuple[object, ...]]:
     """The rows of a query; none where a table stays locked for longer than ``_LOCK_WAIT_S``."""
     try:
         cursor.execute(query)
-    except pymysql.MySQLError as error:
+    except (pymysql.MySQLError, ConfigError) as error:
         if error.args[0] != _LOCK_WAIT_TIMEOUT:
             raise
         return ()

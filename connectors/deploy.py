@@ -43,7 +43,7 @@ def deploy_connectors(
     """
     check_values(rest, pipeline)
     # The schema-change topics first: made by Connect they could get more than one partition.
-    create_topics(pipeline.kafka.bootstrap_servers, topics.own_topics(pipeline))
+    create_topics(pipeline.kafka, topics.own_topics(pipeline))
     names, past = [], {}
     known = set(rest.connectors())
     for source in pipeline.sources:

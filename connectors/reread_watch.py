@@ -12,8 +12,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
+from shardmerge.connectors.access.kafka import producer
 from shardmerge.connectors.binlog.binlog_reading import BinlogReading
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
@@ -57,10 +58,8 @@ class RereadWatch:
         self._connectors = {s.name: connector_name(pipeline, s) for s in pipeline.sources}
         self._signals = topics.signals(pipeline).name
         self._notifications = topics.notifications(pipeline).name
-        self._reader = TopicReader(pipeline.kafka.bootstrap_servers)
-        self._producer = Producer(
-            {"bootstrap.servers": pipeline.kafka.bootstrap_servers, "log_level": 0}
-        )
+        self._reader = TopicReader(pipeline.kafka)
+        self._producer = producer(pipeline.kafka, {"log_level": 0})
         self._to_json = json_of_connectors(pipeline.kafka)
         self._requests = OpenRequests(shortest_s)
         self._next: dict[str, int] = {}

@@ -194,7 +194,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Watch the connectors of a pipeline file until TERM or INT.
 
     Returns:
-        0; 1 when the connectors cannot be made; 2 when the file is wrong.
+        0; 1 when the connectors cannot be made, or a password is not where the file says; 2 when
+        the file is wrong.
     """
     parser = argparse.ArgumentParser(description="Restart failed connectors of a pipeline.")
     parser.add_argument("--pipeline", type=Path, required=True)
@@ -213,15 +214,17 @@ def main(arguments: list[str] | None = None) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    rest = ConnectRest(pipeline.connect.url, patience_s=10.0)
     names = [connector_name(pipeline, source) for source in pipeline.sources]
-    if options.create:
-        try:
+    try:
+        rest, *others = (ConnectRest.of(pipeline.connect, patience_s=10.0) for _ in range(3))
+        if options.create:
             deploy_connectors(pipeline, rest)
-        except ShardMergeError as error:
-            log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
-            return 1
-    repairs = repairs_of(pipeline, rest)
+        repairs = repairs_of(pipeline, rest)
+        rereads = RereadWatch(pipeline, others[0], repairs)
+        readings = ReadingWatch(pipeline, others[1], repairs)
+    except ShardMergeError as error:
+        log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
+        return 1
     watchdog = Watchdog(rest, names, options.interval, repairs)
     stop_metrics: Callable[[], None] = lambda: None  # noqa: E731 - what ends nothing
     if options.metrics_port:
@@ -232,8 +235,6 @@ def main(arguments: list[str] | None = None) -> int:
         except ShardMergeError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
-    rereads = RereadWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0), repairs)
-    readings = ReadingWatch(pipeline, ConnectRest(pipeline.connect.url, patience_s=10.0), repairs)
     beside = [
         threading.Thread(target=watch.run, args=(stop, options.interval))
         for watch in (rereads, readings)

@@ -1,4 +1,5 @@
-# Kafka Connect with Debezium, and beside it the converter of exact values (connectors/java).
+# Kafka Connect with Debezium, and beside it the converter of exact values (connectors/java) and
+# Prometheus' JMX exporter with its rules.
 #
 # DEBEZIUM_IMAGE: Debezium's image of Kafka Connect.
 ARG DEBEZIUM_IMAGE=debezium/connect:3.6.1.Final
@@ -16,6 +17,14 @@ RUN javac --release 17 -cp "/kafka/libs/*:/kafka/connect/debezium-connector-mysq
         > /classes/META-INF/services/org.apache.kafka.connect.transforms.Transformation \
     && jar --create --file /shardmerge-exact-values.jar -C /classes .
 
+FROM maven:3-eclipse-temurin-17 AS exporter
+RUN mvn --batch-mode dependency:copy -DoutputDirectory=/jmx -Dmdep.stripVersion=true \
+    -Dartifact=io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1 \
+    && echo "7d61f737fd661610ccc14aea79764faa1ea94a340cbc8f0029b3d2edea3d80c1  /jmx/jmx_prometheus_javaagent.jar" \
+        | sha256sum --check
+
 FROM connect
+COPY --from=exporter /jmx/jmx_prometheus_javaagent.jar /kafka/jmx/
+COPY docker/jmx/connect.yml /kafka/jmx/
 COPY --from=compiled /shardmerge-exact-values.jar /kafka/connect/debezium-connector-mysql/
 COPY --from=compiled /shardmerge-exact-values.jar /kafka/connect/debezium-connector-mariadb/

@@ -33,9 +33,12 @@ from shardmerge.schemas.codes.registry import families
 from shardmerge.schemas.model import errors
 from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.connector_properties import KEY, REFUSED, TUNABLE
+from shardmerge.schemas.pipeline.connector_properties import REFUSED, TUNABLE
 from shardmerge.schemas.pipeline.file import TARGETS, parse_pipeline
+from shardmerge.schemas.pipeline.kafka_client import KNOWN
+from shardmerge.schemas.pipeline.kafka_client import REFUSED as REFUSED_FOR_KAFKA
 from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.pipeline.tls import Tls
 from shardmerge.spark_sink.process import settings as sink
 from shardmerge.spark_sink.process.failpoints import SETTING as SINK_FAILPOINT
 
@@ -157,10 +160,13 @@ def record_keys(record: Any, left_out: tuple[str, ...] = ()) -> list[Key]:
     keys = []
     for each in fields(record):
         if each.name not in left_out:
-            default = "required" if each.default is MISSING else value_text(each.default)
-            kind = f"{each.type}"
-            if each.name == KEY:
-                kind, default = "table", "none"
+            is_table = each.type in ("Tls", "Properties")
+            default = "required"
+            if is_table:
+                default = "none"
+            elif each.default is not MISSING:
+                default = value_text(each.default)
+            kind = "table" if is_table else f"{each.type}"
             keys.append(Key(each.name, kind, default, meanings[each.name]))
     return keys
 
@@ -228,6 +234,13 @@ def target_kinds() -> str:
         for kind, (oldest, newest) in TARGETS.items()
     ]
     return table("kind | oldest version | newest version", rows)
+
+
+def kafka_client() -> str:
+    """The properties of ``[kafka.client]``, and why others are refused."""
+    known = ", ".join(f"`{name}`" for name in sorted(KNOWN))
+    rows = [(f"`{name}`", reason) for name, reason in REFUSED_FOR_KAFKA.items()]
+    return f"Taken: {known}.\n\n{table('not taken | why', rows)}"
 
 
 def environment() -> str:
@@ -439,6 +452,8 @@ def generated() -> dict[str, str]:
     """Every generated part by its name."""
     pipeline = parse_pipeline(_MINIMAL, {})
     return {
+        "tls": key_table(record_keys(Tls)),
+        "kafka-client": kafka_client(),
         "kafka": key_table(record_keys(type(pipeline.kafka))),
         "connect": key_table(record_keys(type(pipeline.connect))),
         "sources": key_table(record_keys(type(pipeline.sources[0]))),

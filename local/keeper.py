@@ -27,6 +27,7 @@ from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
 from shardmerge.local.servers.processes import ProcessSpec, Supervisor
+from shardmerge.local.servers.secured import environment_of
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.file import parse_pipeline
@@ -50,14 +51,15 @@ def specs(directory: Path, web_port: int) -> tuple[ProcessSpec, ...]:
     pipeline = str(directory / PIPELINE_FILE)
     # PYTHONPATH is passed on as it is; the project's folder must never be on the path by itself.
     environment = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": sys.executable}
+    of_agents, of_sink = (environment_of(directory, part) for part in (AGENTS, SINK))
     agents = (
         sys.executable, "-m", "shardmerge.agents.app", "--pipeline", pipeline,
         "--datadir", str(directory / AGENTS), "--web-port", str(web_port),
     )  # fmt: skip
     sink = (sys.executable, "-m", "shardmerge.spark_sink.job", "--pipeline", pipeline)
     return (
-        ProcessSpec(AGENTS, agents, env=environment, cwd=directory),
-        ProcessSpec(SINK, sink, env=environment, cwd=directory),
+        ProcessSpec(AGENTS, agents, env=environment | of_agents, cwd=directory),
+        ProcessSpec(SINK, sink, env=environment | of_sink, cwd=directory),
     )
 
 
@@ -148,13 +150,13 @@ def main(directory: Path, owner: int | None) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
     names = [connector_name(keeper.pipeline, source) for source in keeper.pipeline.sources]
-    url = keeper.pipeline.connect.url
+    connect = keeper.pipeline.connect
     # Connect needs longer to stop or start a connector than to answer.
-    repairs = repairs_of(keeper.pipeline, ConnectRest(url, patience_s=20.0))
+    repairs = repairs_of(keeper.pipeline, ConnectRest.of(connect, patience_s=20.0))
     for watch in (
-        Watchdog(ConnectRest(url, patience_s=2.0), names, repairs=repairs),
-        RereadWatch(keeper.pipeline, ConnectRest(url, patience_s=2.0), repairs),
-        ReadingWatch(keeper.pipeline, ConnectRest(url, patience_s=20.0), repairs),
+        Watchdog(ConnectRest.of(connect, patience_s=2.0), names, repairs=repairs),
+        RereadWatch(keeper.pipeline, ConnectRest.of(connect, patience_s=2.0), repairs),
+        ReadingWatch(keeper.pipeline, ConnectRest.of(connect, patience_s=20.0), repairs),
     ):
         threading.Thread(target=watch.run, args=(stopping,), daemon=True).start()
     while not stopping.wait(_LOOK_SECONDS):

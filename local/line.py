@@ -22,11 +22,13 @@ from typing import Any
 
 import requests
 
+from shardmerge.connectors.access.mysql import Connection
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.event_log import event_in
 from shardmerge.connectors.kafka.observer import Observer
 from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.secured import Secured
 from shardmerge.local.servers.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
@@ -37,7 +39,7 @@ from shardmerge.schemas.pipeline.text import pipeline_text
 
 from .keeper import AGENTS, NAME, PIPELINE_FILE, SINK, specs, start_keeper
 from .line_connectors import LineConnectors
-from .line_servers import Connection, connected, sends_its_binlog
+from .line_servers import by_owner, connected, sends_its_binlog
 
 SOURCES = {"s1": "source1", "s2": "source2"}
 """Name of a source in the pipeline → name of its server in the stack."""
@@ -56,6 +58,7 @@ class Line:
 
     Args:
         target: A server outside the line; None: the line starts a MySQL server for it.
+        secured, before_connect: Of the stack; ``access`` gives the pipeline what they ask for.
 
     Attributes:
         pipeline: What it merges; known once started or attached.
@@ -77,7 +80,11 @@ class Line:
         *,
         row_format: str = "json",
         target: Target | None = None,
+        secured: Callable[[Ports], Secured] = lambda _: Secured(),
+        access: Callable[[Pipeline], Pipeline] = lambda pipeline: pipeline,
+        before_connect: Callable[[], None] = lambda: None,
     ) -> None:
+        self._secured, self._access, self._before_connect = secured, access, before_connect
         self._row_format = row_format
         self._target = target
         self.directory = directory.absolute()
@@ -112,16 +119,19 @@ class Line:
         Raises:
             StackError: A port is taken, or a part does not come up; the hint names its log.
         """
+        ports = self._ports or Ports.free()
         self._known_stack = LocalStack(
             self.directory,
-            self._ports or Ports.free(),
+            ports,
             say=lambda text: say(f"  {text}"),
             registry=self._row_format == "avro",
+            secured=self._secured(ports),
+            before_connect=self._before_connect,
         )
         try:
             say("Starting the servers: 3 MySQL, Kafka, Kafka Connect")
             self._stack.up()
-            self.pipeline = self._make_pipeline()
+            self.pipeline = self._access(self._make_pipeline())
             text = pipeline_text(self.pipeline)
             self.pipeline_path.write_text(text, encoding="utf-8")
             if prepare is not None:
@@ -129,7 +139,7 @@ class Line:
             say("Starting the agents' worker, the sink and the connectors")
             for spec in specs(self.directory, self._stack.ports.web):
                 self._stack.add(spec)
-            rest = ConnectRest(self.pipeline.connect.url, patience_s=READY_SECONDS)
+            rest = ConnectRest.of(self.pipeline.connect, patience_s=READY_SECONDS)
             deploy_connectors(self.pipeline, rest, READY_SECONDS)
             rest.close()
             start_keeper(self._stack.supervisor, None if outlive else os.getpid())
@@ -149,7 +159,7 @@ class Line:
             raise StackError(
                 f"no line runs in {self.directory}", hint="start it with `make up`", code="SM-4601"
             )
-        self.pipeline = parse_pipeline(self.pipeline_path.read_text(encoding="utf-8"), {})
+        self.pipeline = parse_pipeline(self.pipeline_path.read_text(encoding="utf-8"), os.environ)
         self._observe()
 
     def is_running(self) -> bool:
@@ -192,13 +202,14 @@ class Line:
 
     def connect(self, source: str, **options: Any) -> Connection:
         """A connection to a source's server, committing every statement, in UTC."""
-        found = self.pipeline.source(source)
-        return connected(found.host, found.port, found.user, found.password, **options)
+        server = self.pipeline.source(source)
+        return connected(by_owner(server, self._stack.secured), **options)
 
     def connect_target(self, **options: Any) -> Connection:
         """A connection to the target's server, committing every statement, in UTC."""
         target = self.pipeline.target
-        return connected(target.host, target.port, target.user, target.password, **options)
+        owned = target if self._target else by_owner(target, self._stack.secured)
+        return connected(owned, **options)
 
     # --- parts
 

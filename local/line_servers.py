@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
-import pymysql
-from pymysql.cursors import Cursor
+from shardmerge.connectors.access.mysql import Connection, Server, connect
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.secured import Secured
+from shardmerge.schemas.pipeline.settings import Source, Target
+from shardmerge.schemas.pipeline.tls import Tls
 
-Connection: TypeAlias = "pymysql.Connection[Cursor]"
+
+def by_owner(server: Source | Target, secured: Secured) -> Source | Target:
+    """A server of the stack, with the user who may do everything if it has others."""
+    if not secured.is_on:
+        return server
+    return replace(server, user=USER, password=PASSWORD, tls=Tls())
 
 
-def connected(host: str, port: int, user: str, password: str, **options: Any) -> Connection:
+def connected(server: Server, **options: Any) -> Connection:
     """A connection that commits every statement, in UTC; ``options`` are PyMySQL's."""
     init = options.pop("init_command", "SET time_zone = '+00:00'")
-    return pymysql.connect(
-        host=host,
-        port=port,
-        user=user,
-        password=password,
+    return connect(
+        server,
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=10,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from types import FrameType
 
+from shardmerge.connectors.access.kafka import check_admitted
 from shardmerge.connectors.event_log import logger, set_up
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
@@ -21,7 +22,7 @@ from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
-from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.intake import Intake, tailed
@@ -61,24 +62,25 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     Raises:
         ShardMergeError: The sink cannot start, or must not go on.
     """
-    bootstrap = pipeline.kafka.bootstrap_servers
-    format_ = awaited_record_format(pipeline.kafka, lambda: stopped.requested)
+    kafka = pipeline.kafka
+    check_admitted(kafka)
+    format_ = awaited_record_format(kafka, lambda: stopped.requested)
     target = open_target(settings, pipeline)
     target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
-    create_topics(bootstrap, topics.own_topics(pipeline))
+    create_topics(kafka, topics.own_topics(pipeline))
     epoch = _take_over(target, stopped)
     log.info("sink_started", pipeline=pipeline.name, writer_epoch=epoch)
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
-    tail = TopicTail(bootstrap, tailed(pipeline))
-    publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name, format_)
+    tail = TopicTail(kafka, tailed(pipeline))
+    publisher = ProgressPublisher(kafka, topics.sink_progress(pipeline).name, format_)
     driver = Driver(
         pipeline,
         intake=Intake(
             pipeline,
-            OffsetReader(bootstrap),
+            OffsetReader(kafka),
             tail,
             format_,
             orders_partitions=target.batches.orders_partitions,
@@ -90,7 +92,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         publisher=publisher,
         epoch=epoch,
     )
-    stop_metrics = _serve_metrics(settings, driver, bootstrap)
+    stop_metrics = _serve_metrics(settings, driver, kafka)
     try:
         _turn(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
     finally:
@@ -102,12 +104,12 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     log.info("sink_ended", pipeline=pipeline.name)
 
 
-def _serve_metrics(settings: SinkSettings, driver: Driver, bootstrap: str) -> Callable[[], None]:
+def _serve_metrics(settings: SinkSettings, driver: Driver, kafka: Kafka) -> Callable[[], None]:
     """Serve the metrics if that is wanted. Returns what ends it."""
     if not settings.metrics_port:
         return lambda: None
     host, port = settings.metrics_host, settings.metrics_port
-    watch = RetentionWatch(bootstrap, driver.metrics.held_rows, driver.metrics.retention_read)
+    watch = RetentionWatch(kafka, driver.metrics.held_rows, driver.metrics.retention_read)
     stop = serve(partial(driver.metrics.samples, per_shard=settings.metrics_per_shard), host, port)
     watch.start()
     log.info("metrics_served", address=f"{host}:{port}")

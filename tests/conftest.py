@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from shardmerge.connectors.event_log import LIBRARIES, LOG_FORMAT
 
-LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources")
+LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring")
 HERE = Path(__file__).resolve().parent
 
 # `derandomize` in CI: the same commit gives the same result; `nightly` is where surprises belong.
@@ -65,7 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if level in LEVELS:
             item.add_marker(getattr(pytest.mark, level))
         if (
-            level in ("properties", "integration", "e2e", "tidb", "sources")
+            level in ("properties", "integration", "e2e", "tidb", "sources", "monitoring")
             and item.get_closest_marker("timeout") is None
         ):
             item.add_marker(pytest.mark.timeout(600))

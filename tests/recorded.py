@@ -11,8 +11,9 @@ from zlib import crc32
 
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.handling.stored_table import changelog, table_of
 from shardmerge.agents.replay.bundle import Bundle, Manifest, write_bundle
-from shardmerge.agents.replay.log import Refold, in_time
+from shardmerge.agents.replay.log import MemoryRows, Refold, in_time
 from shardmerge.cli.bundles import everything, without_passwords
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -161,6 +162,17 @@ class Recorded:
     def log(self) -> Iterator[StoredRecord]:
         """The schema-log as it is folded."""
         return in_time(r for (topic, _), r in self.records.items() if topic == self._log.name)
+
+    def changelog(self) -> list[StoredRecord]:
+        """The rows of the coordinator's table, as its changelog has them."""
+        topic, rows = changelog(self.pipeline), self._coordinator.rows
+        return [StoredRecord(topic, 0, n, key, rows.get(key)) for n, key in enumerate(rows.keys())]
+
+    def rows(self) -> MemoryRows:
+        """The coordinator's table, read from its changelog."""
+        rows = MemoryRows()
+        rows.take(table_of(self.changelog()))
+        return rows
 
     def write(self, path: Path, alter: Alter | None = None, *, begin: int = 0) -> Path:
         """A bundle of the records, as they are or altered."""

@@ -13,7 +13,7 @@ from shardmerge.agents.tracking import tracker
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
@@ -101,7 +101,8 @@ class CoordinatorHandler:
         self._ddl = topics.ddl(pipeline).name
         self._joined = topics.joined_schemas(pipeline).name
         self._signals = topics.signals(pipeline).name
-        self._states = TargetStates(utf8mb4_defaults(pipeline.sources))
+        self._defaults = utf8mb4_defaults(pipeline.sources)
+        self._states = TargetStates(self._defaults)
         self._contexts = {s.name: server_context(s) for s in pipeline.sources}
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
 
@@ -111,35 +112,43 @@ class CoordinatorHandler:
         Raises:
             ContractError: Neither a SchemaChange nor an OperatorCommand.
         """
-        change = codec.decode(record.value or b"")
-        if isinstance(change, OperatorCommand):
-            return self._obey(rows, change)
-        if not isinstance(change, SchemaChange):
+        came = codec.decode(record.value or b"")
+        if not isinstance(came, (SchemaChange, OperatorCommand)):
             raise ContractError(
-                f"{record.topic}/{record.partition}@{record.offset} is a {type(change).__name__}",
+                f"{record.topic}/{record.partition}@{record.offset} is a {type(came).__name__}",
                 hint="only the agents write to the schema-log",
                 code="SM-2105",
             )
-        state = self._states.get(rows, change.target)
-        step = decide(state, change, self._dialect)
-        if step.decision is None or step.joined is None:
-            return Effects()
-        touched = {change.shard, *step.decision.released, *step.decision.pauses}
-        return self._effects(state, step, touched, change.id.source)
-
-    def _obey(self, rows: Rows, command: OperatorCommand) -> Effects:
-        state = self._states.get(rows, command.target)
-        if not state.version:
-            return Effects(sends=(_decision_send(self._ddl, coordinator.no_target(command)),))
-        context = self._contexts.get(command.shard.source) if command.shard else None
-        step = coordinator.obey(state, command, self._dialect, context)
+        state = self._states.get(rows, came.target)
+        step = self.step(state, came)
         if step.decision is None:
             return Effects()
+        if step.joined is None:
+            return Effects(sends=(_decision_send(self._ddl, step.decision),))
         touched = {*step.decision.released, *step.decision.pauses}
-        # A shard that was taken out is in the state before the command only.
-        if command.shard is not None and command.shard in state.shards:
-            touched.add(command.shard)
-        return self._effects(state, step, touched, command.id.source)
+        shard = came.shard
+        # A shard that was taken out is in the state before a command only.
+        if shard is not None and (isinstance(came, SchemaChange) or shard in state.shards):
+            touched.add(shard)
+        return self._effects(state, step, touched, came.id.source)
+
+    def initial(self, target: TargetTable) -> TargetState:
+        """The state of a target before its first schema change."""
+        return coordinator.initial(target, self._defaults)
+
+    def step(self, state: TargetState, came: SchemaChange | OperatorCommand) -> Step:
+        """What a record of the schema-log does to its target's state, and the answer to it.
+
+        Args:
+            state: Of ``came.target``, before it.
+            came: Any; a repeated one changes nothing and has no answer.
+        """
+        if isinstance(came, SchemaChange):
+            return decide(state, came, self._dialect)
+        if not state.version:
+            return Step(state, coordinator.no_target(came), None)
+        context = self._contexts.get(came.shard.source) if came.shard else None
+        return coordinator.obey(state, came, self._dialect, context)
 
     def _effects(
         self, state: TargetState, step: Step, touched: set[ShardId], source: str

@@ -43,9 +43,11 @@ from shardmerge.agents.handling.effects import (
     Send,
     SourceRecord,
 )
+from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.model.errors import InternalError, StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 
 log = logger(__name__)
 
@@ -67,8 +69,8 @@ class GapCheck:
     gap's start must be the record that just came.
     """
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._bootstrap_servers = bootstrap_servers
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
         self._readers: dict[tuple[str, int], tuple[Any, int]] = {}
         """By topic and partition: the consumer, and the offset from which it reads next."""
 
@@ -97,7 +99,7 @@ class GapCheck:
 
     async def _open(self, tp: TopicPartition) -> Any:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **aiokafka_arguments(self._kafka),
             group_id=None,
             enable_auto_commit=False,
             isolation_level="read_committed",
@@ -138,6 +140,8 @@ class Carrier:
     Attributes:
         passed: Called at each place of ``runtime.failpoints.PLACES``.
         completed: How many records were handled, repeated ones included.
+        next_offsets: Topic and partition → the offset of the record that is handled, or the one
+            behind the last one that was.
     """
 
     def __init__(
@@ -163,6 +167,7 @@ class Carrier:
         self._outputs = outputs
         self.passed = passed
         self.completed = 0
+        self.next_offsets: dict[tuple[str, int], int] = {}
 
     async def handle(self, record: SourceRecord) -> None:
         """Perform the record's effects; when this returns, the record may be acknowledged.
@@ -170,6 +175,13 @@ class Carrier:
         Raises:
             SkippedRecords: Records before this one never came.
         """
+        place = record.topic, record.partition
+        self.next_offsets[place] = record.offset
+        await self._handle(record)
+        self.next_offsets[place] = record.offset + 1
+        self.completed += 1
+
+    async def _handle(self, record: SourceRecord) -> None:
         await self._complete(record.partition)
         key = journal.journal_key(record.topic, record.partition)
         stored = self._table.get(key)
@@ -185,14 +197,12 @@ class Carrier:
                 partition=record.partition,
                 offset=record.offset,
             )
-            self.completed += 1
             return
         else:
             if arrival is Arrival.BEYOND:
                 await self._check_gap(done, record)
             effects = self._fold(self._table, await self._translate(record))
         await self._perform(record.partition, journal.at_hand(key, record.offset, effects))
-        self.completed += 1
 
     async def _complete(self, partition: int) -> None:
         """Perform what was interrupted in this partition of the table, if anything was."""

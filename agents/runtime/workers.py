@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.handling.stored_table import COORDINATOR_TABLE
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -90,7 +91,7 @@ def add_coordinator(
         signals,
     )
     log = topics.schema_log(pipeline)
-    table = bytes_table(app, "target-states", partitions=log.partitions)
+    table = bytes_table(app, COORDINATOR_TABLE, partitions=log.partitions)
     carrier = Carrier(
         table,
         CoordinatorHandler(pipeline),

@@ -28,13 +28,17 @@ def view_samples(view: StatusView, now_ms: int) -> Iterator[Sample]:
             yield Sample(catalog.AGENTS_DECISIONS, (name, outcome.value), outcomes[outcome])
         states: Counter[str] = Counter()
         conflicts: list[int] = []
+        held = Counter({("conflict", ""): 0, ("other", ""): 0})
         for shard in shards:
             states[shard.state] += 1
-            if shard.state == "held" and shard.is_conflict:
+            if shard.state != "held":
+                continue
+            held["conflict" if shard.is_conflict else "other", shard.code] += 1
+            if shard.is_conflict:
                 conflicts.append(shard.ts_ms)
         for state in _STATES:
             yield Sample(catalog.AGENTS_SHARDS, (name, state), states[state])
-        yield Sample(catalog.AGENTS_HELD, (name, "conflict"), len(conflicts))
-        yield Sample(catalog.AGENTS_HELD, (name, "other"), states["held"] - len(conflicts))
+        for labels, count in held.items():
+            yield Sample(catalog.AGENTS_HELD, (name, *labels), count)
         age_ms = max(0, now_ms - min(conflicts)) if conflicts else 0
         yield Sample(catalog.AGENTS_CONFLICT, (name,), age_ms / 1000)

@@ -11,8 +11,10 @@ from aiokafka.errors import KafkaError
 from mode import Service
 
 from shardmerge.agents.status.view import StatusView
+from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 
 log = logger(__name__)
@@ -30,13 +32,13 @@ class ViewReader(Service):  # type: ignore[misc]
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        kafka: Kafka,
         topics: Sequence[str],
         view: StatusView,
         format_: RecordFormat = AVRO,
         **kwargs: Any,
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._partitions = [TopicPartition(topic, 0) for topic in topics]
         self._view = view
         self._format = format_
@@ -56,7 +58,7 @@ class ViewReader(Service):  # type: ignore[misc]
 
     async def _read(self) -> None:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
+            **aiokafka_arguments(self._kafka),
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -32,7 +33,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
     """Serves ``/``, ``/target/<database>.<table>``, their twins in ``/api/``, health and metrics.
 
     Args:
-        measured: What the worker counts besides the view.
+        measured: What the worker counts besides the view. It is told whether the agents consume.
     """
 
     default_blueprints = ()
@@ -47,7 +48,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         pipeline: str,
         view: StatusView,
         reader: ViewReader,
-        measured: Callable[[], Samples] = tuple,
+        measured: Callable[[bool], Awaitable[Samples]],
         **kwargs: Any,
     ) -> None:
         super().__init__(app, **kwargs)
@@ -103,14 +104,15 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
 
     async def _metrics(self, request: web.Request) -> web.Response:
         """The metrics, for Prometheus."""
-        answer = exposition(self._samples, request.headers.get("Accept", ""))
+        measured = await self._measured(self._is_ready())
+        answer = exposition(partial(self._samples, measured), request.headers.get("Accept", ""))
         headers = {**_HEADERS, "Content-Type": answer.content_type}
         return web.Response(body=answer.body, headers=headers)
 
-    def _samples(self) -> Iterator[Sample]:
+    def _samples(self, measured: Samples) -> Iterator[Sample]:
         yield Sample(catalog.AGENTS_READY, (), int(self._is_ready()))
         yield Sample(catalog.AGENTS_VIEW, (), int(self._reader.caught_up))
-        yield from self._measured()
+        yield from measured
         yield from view_samples(self._view, time.time_ns() // 1_000_000)
 
 

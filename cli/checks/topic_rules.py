@@ -26,6 +26,12 @@ def topic_findings(pipeline: Pipeline, found: Mapping[str, FoundTopic]) -> list[
         found: Every topic of Kafka by name.
     """
     own = own_topics(pipeline)
+    if not any(spec.name in found for spec in own):
+        text = (
+            f"none of pipeline {pipeline.name} exists yet: `shardmerge connect apply` and "
+            "`shardmerge run` make them"
+        )
+        return [Finding("topics", text, fault=False, code="SM-6401")]
     findings = [finding for spec in own for finding in _own(spec, found.get(spec.name))]
     rows = sorted(found.keys() - {spec.name for spec in own})
     return findings + _compacted(pipeline, (found[name] for name in rows))
@@ -34,9 +40,12 @@ def topic_findings(pipeline: Pipeline, found: Mapping[str, FoundTopic]) -> list[
 def _own(spec: TopicSpec, topic: FoundTopic | None) -> Iterable[Finding]:
     where = f"topic {spec.name}"
     if topic is None:
-        yield Finding(
-            where, f"it is missing: create it with {spec.partitions} partitions", code="SM-6401"
+        many = "partition" if spec.partitions == 1 else "partitions"
+        text = (
+            f"it is missing, others of the pipeline exist. Was it never made, `shardmerge connect "
+            f"apply` makes it, with {spec.partitions} {many}; was it deleted, its records are lost"
         )
+        yield Finding(where, text, code="SM-6401")
         return
     if topic.partitions != spec.partitions:
         yield Finding(

@@ -115,6 +115,8 @@ def _lines(asked: FirstFile) -> Iterator[str]:
     yield "# The pipeline file: what is merged into what. Watchdog, agents, sink and command line"
     yield "# read it. ${NAME} inside a string is replaced from the environment. Every key is in"
     yield "# docs/reference/pipeline-file.md. Unknown keys are errors."
+    yield '# A password written as "env:NAME" is not stored in Connect either, and servers with TLS'
+    yield "# have tables tls: docs/how-to/secure.md."
     yield ""
     yield "[pipeline]"
     yield from _key("name", asked.name, "prefix of the pipeline's own topics")

@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -33,6 +34,20 @@ WATCHDOG, AGENTS, SINK = "watchdog", "agents", "sink"
 @click.option("--web-port", default=6066, show_default=True, help="Of the status pages.")
 @click.option("--master", default="local[2]", show_default=True, help="Spark's master URL.")
 @click.option(
+    "--metrics-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Of their metrics.",
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_534),
+    default=0,
+    show_default=True,
+    help="Of the sink's metrics; the watchdog's are at the next one. 0 for none.",
+)
+@click.option("--metrics-per-shard", is_flag=True, help="Serve metrics of every shard, too.")
+@click.option(
     "--without",
     multiple=True,
     type=click.Choice([WATCHDOG, AGENTS, SINK]),
@@ -53,6 +68,9 @@ def run(
     web_host: str,
     web_port: int,
     master: str,
+    metrics_host: str,
+    metrics_port: int,
+    metrics_per_shard: bool,
     without: tuple[str, ...],
     limit: int,
 ) -> None:
@@ -62,6 +80,9 @@ def run(
     from 1 to 30 seconds. TERM or INT stops the sink, then the agents, then the watchdog, and waits
     until each has completed what it does. What the parts write comes out with the part's name
     before each line.
+
+    The agents serve their metrics beside the status pages; the sink and the watchdog serve theirs
+    when `--metrics-port` is given.
 
     Ends with 0 when it was told to stop; with 1 when a part ended again and again; with 2 when the
     call or the pipeline file is wrong.
@@ -74,7 +95,14 @@ def run(
         read_pipeline(path)
         wanted = [
             part
-            for part in parts(path, directory, web_host, web_port, master)
+            for part in parts(
+                path,
+                directory,
+                Address(web_host, web_port),
+                master,
+                Address(metrics_host, metrics_port),
+                per_shard=metrics_per_shard,
+            )
             if part.name not in without
         ]
         supervision = Supervision(directory.absolute(), wanted, limit)
@@ -85,23 +113,47 @@ def run(
             raise SystemExit(ExitCode.FOUND) from None
 
 
+class Address(NamedTuple):
+    """Where something is served."""
+
+    host: str
+    port: int
+
+    def options(self, of: str, further: int = 0) -> tuple[str, ...]:
+        """``--OF-host`` and ``--OF-port``, whose port is so many further."""
+        return (f"--{of}-host", self.host, f"--{of}-port", str(self.port + further))
+
+
 def parts(
-    path: Path, directory: Path, web_host: str, web_port: int, master: str
+    path: Path,
+    directory: Path,
+    web: Address,
+    master: str,
+    metrics: Address,
+    *,
+    per_shard: bool = False,
 ) -> tuple[PartSpec, ...]:
     """The parts in the order of their start.
 
     Args:
         path: Of the pipeline file.
         directory: Where the agents keep their tables.
-        web_host: Of the status pages.
-        web_port: Likewise.
+        web: Of the status pages.
         master: Of Spark.
+        metrics: Of the sink; the watchdog has the next port. With port 0 there are none.
+        per_shard: Whether there are metrics of every shard, too.
     """
     file = ("--pipeline", str(path.absolute()))
-    web = ("--web-host", web_host, "--web-port", str(web_port))
     tables = ("--datadir", str(directory.absolute() / "tables"))
+    of_sink = metrics.options("metrics") if metrics.port else ()
+    of_watchdog = metrics.options("metrics", 1) if metrics.port else ()
+    shards = ("--metrics-per-shard",) if per_shard else ()
     return (
-        PartSpec(WATCHDOG, ("connect", "watch", *file, "--create")),
-        PartSpec(AGENTS, ("agents", *file, *tables, *web)),
-        PartSpec(SINK, ("sink", *file, "--master", master), {"PYSPARK_PYTHON": sys.executable}),
+        PartSpec(WATCHDOG, ("connect", "watch", *file, "--create", *of_watchdog)),
+        PartSpec(AGENTS, ("agents", *file, *tables, *web.options("web"))),
+        PartSpec(
+            SINK,
+            ("sink", *file, "--master", master, *of_sink, *shards),
+            {"PYSPARK_PYTHON": sys.executable},
+        ),
     )

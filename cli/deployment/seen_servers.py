@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pymysql
 
 from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import SIGNAL_DATABASE_PREFIX
 from shardmerge.schemas.model.server_facts import server_facts
 from shardmerge.schemas.pipeline.settings import Target
@@ -43,7 +44,7 @@ def look_at(address: Address, env: Mapping[str, str], *, tables: bool) -> Seen:
                 (_SYSTEM,),
             )
             found = tuple((str(database), str(table)) for database, table in cursor.fetchall())
-    except pymysql.MySQLError as error:
+    except (pymysql.MySQLError, ConfigError) as error:
         return Seen(None, why=mysql_error(error))
     own = (pair for pair in found if not pair[0].startswith(SIGNAL_DATABASE_PREFIX))
     return Seen(facts, tuple(own))

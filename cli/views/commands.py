@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -32,11 +32,11 @@ from .conflicts import conflicts as conflicts_of
 from .decisions import Wanted, decision_lines
 from .explanation import Asked, explanation
 from .picture import Picture
-from .reading import read_log, read_picture
+from .reading import read_log, read_picture, read_table
 from .schema import joined_schema, shard_schema
 from .shapes import Shape
 from .tables import renderables
-from .target_log import AsOf, TargetLog, folded
+from .target_log import AsOf, TargetLog, folded, stored
 from .text import plain_lines
 
 
@@ -75,15 +75,14 @@ def explain(shard: ShardId, path: Path, target: TargetTable | None, as_json: boo
         with progress_of("decisions") as progress:
             picture = read_picture(pipeline, progress, servers=True)
         at = target or _target_of(pipeline, shard)
-        view = next((view for view in picture.targets if view.target == at), None)
-        if view is None or shard not in {each.shard for each in view.shards}:
+        log = _now(picture, at)
+        if shard not in log.state.shards and not _had(picture, at, shard):
             raise ConfigError(
                 f"no decision of {at} is about the shard {shard}",
                 hint=_known(picture),
                 code="SM-5601",
             )
-        log = _read(pipeline, at)
-        found = explanation(Asked(picture, view, log, shard, path))
+        found = explanation(Asked(picture, log, shard, path))
     show([found], as_json=as_json)
     raise SystemExit(ExitCode.FOUND if found.causes else ExitCode.GOOD)
 
@@ -170,8 +169,11 @@ def schema(
         raise click.UsageError("--position is a place of one source: name the shard")
     with telling_errors():
         pipeline = read_pipeline(path)
-        at = target or (_target_of(pipeline, shard) if shard else _only_target(pipeline))
-        log = _read(pipeline, at, AsOf(version, time_ms, position), shard)
+        with progress_of("decisions") as progress:
+            picture = read_picture(pipeline, progress)
+        at = target or (_target_of(pipeline, shard) if shard else _only_target(picture))
+        as_of = AsOf(version, time_ms, position)
+        log = _now(picture, at) if as_of == AsOf() else _then(pipeline, at, as_of, shard)
         found = shard_schema(log, shard) if shard else joined_schema(log)
         if not log.versions:
             raise ConfigError(
@@ -194,11 +196,11 @@ def conflicts(path: Path, target: TargetTable | None, as_json: bool) -> None:
         pipeline = read_pipeline(path)
         with progress_of("decisions") as progress:
             picture = read_picture(pipeline, progress)
+        targets = [at for at in sorted(picture.joined) if target in (None, at)]
         found = [
             conflict
-            for view in picture.targets
-            if view.held and target in (None, view.target)
-            for conflict in conflicts_of(picture, _read(pipeline, view.target))
+            for log in _all_now(picture, targets)
+            for conflict in conflicts_of(picture, log)
         ]
     show(found, as_json=as_json)
     if not found and not as_json:
@@ -206,12 +208,33 @@ def conflicts(path: Path, target: TargetTable | None, as_json: bool) -> None:
     raise SystemExit(ExitCode.FOUND if found else ExitCode.GOOD)
 
 
-def _read(
-    pipeline: Pipeline, target: TargetTable, as_of: AsOf | None = None, shard: ShardId | None = None
-) -> TargetLog:
+def _now(picture: Picture, target: TargetTable) -> TargetLog:
+    return next(_all_now(picture, [target]))
+
+
+def _all_now(picture: Picture, targets: Sequence[TargetTable]) -> Iterator[TargetLog]:
+    """The targets as of now: from the agents' table, which is read once."""
+    if not targets:
+        return
+    pipeline = picture.pipeline
+    with progress_of("the agents' table") as progress:
+        rows = read_table(pipeline, progress)
+    for target in targets:
+        last = max(picture.of_target(target).items(), default=None)
+        # Without rights to the agents' own topic nothing is seen of it: the log tells the same.
+        found = stored(pipeline, target, rows, last[1].written_ms if last else 0)
+        yield found or _then(pipeline, target, AsOf(), None)
+
+
+def _then(pipeline: Pipeline, target: TargetTable, as_of: AsOf, shard: ShardId | None) -> TargetLog:
     with progress_of(f"schema log of {target}") as progress:
         records = read_log(pipeline, target, progress)
-    return folded(pipeline, target, records, as_of or AsOf(), shard)
+    return folded(pipeline, target, records, as_of, shard)
+
+
+def _had(picture: Picture, target: TargetTable, shard: ShardId) -> bool:
+    """Whether a shard that is none any more was one of the target."""
+    return any(d.decision.shard == shard for d in picture.of_target(target).values())
 
 
 def _target_of(pipeline: Pipeline, shard: ShardId) -> TargetTable:
@@ -224,15 +247,14 @@ def _target_of(pipeline: Pipeline, shard: ShardId) -> TargetTable:
     return found[0]
 
 
-def _only_target(pipeline: Pipeline) -> TargetTable:
-    with progress_of("decisions") as progress:
-        views = read_picture(pipeline, progress).targets
-    if len(views) != 1:
-        known = ", ".join(str(view.target) for view in views) or "none"
+def _only_target(picture: Picture) -> TargetTable:
+    targets = sorted(picture.joined)
+    if len(targets) != 1:
+        known = ", ".join(map(str, targets)) or "none"
         raise ConfigError(
             "name the target with --target, or a shard", hint=f"targets: {known}", code="SM-5601"
         )
-    return views[0].target
+    return targets[0]
 
 
 def _targets_hint(pipeline: Pipeline) -> str:
@@ -241,6 +263,7 @@ def _targets_hint(pipeline: Pipeline) -> str:
 
 
 def _known(picture: Picture) -> str:
-    shards = [str(shard.shard) for view in picture.targets for shard in view.shards]
-    targets = ", ".join(str(view.target) for view in picture.targets) or "none"
+    views = picture.views()
+    shards = [str(shard.shard) for view in views for shard in view.shards]
+    targets = ", ".join(str(view.target) for view in views) or "none"
     return f"targets: {targets}; shards: {', '.join(shards[:10]) or 'none'}"

@@ -13,7 +13,7 @@ from .target_log import TargetLog
 
 
 def conflicts(picture: Picture, log: TargetLog) -> Iterator[ShownConflict]:
-    """What ``shardmerge conflicts`` prints of one target, folded to its end."""
+    """What ``shardmerge conflicts`` prints of one target, as of now."""
     state = log.state
     decided = picture.of_target(log.target)
     groups: dict[tuple[str, str, str, str], list[str]] = {}

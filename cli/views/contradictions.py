@@ -11,7 +11,7 @@ from shardmerge.agents.status.view import definition
 from shardmerge.schemas.lattice.joined import Conflict
 from shardmerge.schemas.model.names import ShardId
 
-from .shapes import Side
+from .shapes import WITHOUT, Side
 
 _COLUMN = re.compile(r"column (.+)")
 LOCK = "waits for the DDL lock"
@@ -57,4 +57,4 @@ def _definition(shard: ShardState, column: str, names: dict[str, str]) -> str:
     for item in schema.columns if schema else ():
         if names.get(item.id, item.column.name).casefold() == column.casefold():
             return definition(item.column)
-    return "none"
+    return WITHOUT

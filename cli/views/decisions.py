@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Decision
@@ -38,28 +39,28 @@ class Wanted:
 
     def includes(self, decided: Decided) -> bool:
         """Whether a decision is shown, were it not for ``last``."""
-        decision, at = decided.decision, decided.written_ms
-        version = decision.version
+        at, version = decided.written_ms, decided.version
         return (
-            (decision.target is not None or self.ignored or decision.outcome in self.outcomes)
-            and self.target in (None, decision.target)
-            and (self.shard is None or self.shard in _concerned(decision))
+            bool(decided.target or self.ignored or decided.outcome in self.outcomes)
+            and (self.target is None or str(self.target) == decided.target)
             and (self.since_ms is None or at >= self.since_ms)
             and (self.until_ms is None or at <= self.until_ms)
             and (self.from_version is None or version >= self.from_version)
             and (self.to_version is None or version <= self.to_version)
-            and (not self.outcomes or decision.outcome in self.outcomes)
+            and (not self.outcomes or decided.outcome in self.outcomes)
+            # Last: only this looks into the record.
+            and (self.shard is None or self.shard in _concerned(decided.decision))
         )
 
 
 def decision_lines(picture: Picture, wanted: Wanted) -> Iterator[DecisionLine]:
     """The wanted decisions in the order in which they were written."""
-    found = [decided for decided in picture.decided if wanted.includes(decided)]
-    progress = {view.target: view.progress for view in picture.targets}
-    for decided in found[-wanted.last :] if wanted.last else found:
+    newest_first = filter(wanted.includes, reversed(picture.decided))
+    found = list(islice(newest_first, wanted.last or None))
+    for decided in reversed(found):
         at = decided.decision.target
         by = picture.by(decided.decision.id)
-        yield decision_line(decided, by, progress.get(at) if at else None)
+        yield decision_line(decided, by, picture.progress.get(at) if at else None)
 
 
 def decision_line(decided: Decided, by: str, progress: SinkProgress | None) -> DecisionLine:

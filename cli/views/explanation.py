@@ -11,13 +11,12 @@ from pathlib import Path
 from shardmerge.agents.coordination.ddl_lock import head_of
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.status.view import TargetView
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.progress import ShardProgress
+from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 
 from .contradictions import conflict_of, hold_kind, sides_of
 from .picture import Picture, moment
-from .shapes import Cause, Explanation, StatementStatus, WayOut
+from .shapes import WITHOUT, Cause, Explanation, StatementStatus, WayOut
 from .status import connector_fault, paused_by, statement_status
 from .target_log import TargetLog
 from .ways_out import out_of_hold, out_of_pause
@@ -31,28 +30,31 @@ class Asked:
     """What an explanation is made of.
 
     Attributes:
-        view: The shard's target as the topics show it.
-        log: The target's log, folded to its end.
+        log: The shard's target as of now.
         path: Of the pipeline file, for the commands that are told.
     """
 
     picture: Picture
-    view: TargetView
     log: TargetLog
     shard: ShardId
     path: Path
 
     @property
+    def progress(self) -> SinkProgress | None:
+        """What the sink told last of the target."""
+        return self.picture.progress.get(self.log.target)
+
+    @property
     def applied(self) -> ShardProgress | None:
         """What the sink told of the shard."""
-        progress = self.view.progress
+        progress = self.progress
         shards = progress.shards if progress else ()
         return next((each for each in shards if each.shard == self.shard), None)
 
     @property
     def open(self) -> tuple[StatementStatus, ...]:
         """The target's statements that are not executed."""
-        progress = self.view.progress
+        progress = self.progress
         return tuple(map(statement_status, progress.open)) if progress else ()
 
 
@@ -71,7 +73,7 @@ def explanation(asked: Asked) -> Explanation:
         word = "waits" if applied is not None and applied.waiting else "flows"
     return Explanation(
         shard=str(asked.shard),
-        target=str(asked.view.target),
+        target=str(asked.log.target),
         at=asked.picture.at,
         state=word,
         parked=applied.parked if applied and word not in ("flows", "left") else 0,
@@ -105,8 +107,9 @@ def _hold(asked: Asked, state: TargetState, shard: ShardState) -> Cause:
         others = tuple(map(str, lacking(state, shard)))
     elif kind == "conflict" and (conflict := conflict_of(state)) is not None:
         sides = sides_of(state, conflict.path)
-        others = tuple(n for side in sides if str(asked.shard) not in side.shards
-                       for n in side.shards)  # fmt: skip
+        # A shard without the column contradicts nobody.
+        others = tuple(n for side in sides if side.definition != WITHOUT
+                       and str(asked.shard) not in side.shards for n in side.shards)  # fmt: skip
     return _cause(
         "hold" if kind == "conflict" else kind,
         hold.reason,
@@ -120,8 +123,8 @@ def _hold(asked: Asked, state: TargetState, shard: ShardState) -> Cause:
 
 
 def _pause(asked: Asked, shard: ShardState) -> Cause:
-    version, by = paused_by(asked.picture, asked.view, asked.shard)
-    decided = asked.picture.of_target(asked.view.target).get(version)
+    version, by = paused_by(asked.picture, asked.log.target, asked.shard)
+    decided = asked.picture.of_target(asked.log.target).get(version)
     reasons = (
         [f.reason for f in decided.decision.fixups if f.shard == asked.shard] if decided else []
     )
@@ -178,7 +181,7 @@ def _parked(asked: Asked, shard: ShardState) -> Iterator[Cause]:
 
 
 def _servers(asked: Asked) -> Iterator[Cause]:
-    failure = asked.view.progress.failure if asked.view.progress else None
+    failure = asked.progress.failure if asked.progress else None
     if failure is not None:
         yield _cause(
             "failure",
@@ -238,7 +241,7 @@ def _names(text: str, shard: ShardId) -> bool:
 
 
 def _written(asked: Asked, version: int) -> str:
-    decided = asked.picture.of_target(asked.view.target).get(version)
+    decided = asked.picture.of_target(asked.log.target).get(version)
     return moment(decided.written_ms) if decided else ""
 
 

@@ -2,29 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shardmerge.agents.replay.facts import iso_time
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema
 from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 
 from .shapes import AgentsState, ConnectorState, TargetServer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decided:
-    """A decision, and when the agents wrote it, in milliseconds since 1970."""
+    """A decision and when it was written. Its record is decoded when it is asked for.
 
-    decision: Decision
+    A log has many decisions, of which a command shows few. The record's headers tell which.
+
+    Attributes:
+        written_ms: When the agents wrote it, in milliseconds since 1970.
+        target: As ``database.table``; "" for a statement that concerns no shard.
+        version: Of the target.
+        outcome: Value of an ``Outcome``.
+    """
+
     written_ms: int
+    target: str
+    version: int
+    outcome: str
+    _read: Callable[[], Decision]
+    _decision: Decision | None = None
+
+    @classmethod
+    def of(cls, decision: Decision, written_ms: int) -> Decided:
+        """A decision that is decoded already."""
+        target, outcome = str(decision.target or ""), decision.outcome.value
+        return cls(written_ms, target, decision.version, outcome, lambda: decision)
+
+    @classmethod
+    def stored(cls, record: StoredRecord, format_: RecordFormat) -> Decided:
+        """A decision as it stands in Kafka.
+
+        Raises:
+            ContractError: It has no headers, and is no decision.
+        """
+        headers = {name: (value or b"").decode() for name, value in record.headers}
+
+        def read() -> Decision:
+            found = format_.read(record.value or b"")
+            if not isinstance(found, Decision):
+                raise ContractError(
+                    f"{record.place} is a {type(found).__name__}",
+                    hint="only the agents write to the ddl topic",
+                    code="SM-2105",
+                )
+            return found
+
+        if not {"target", "version", "outcome"} <= headers.keys():
+            return cls.of(read(), record.timestamp_ms)
+        version = int(headers["version"])
+        return cls(record.timestamp_ms, headers["target"], version, headers["outcome"], read)
+
+    @property
+    def decision(self) -> Decision:
+        """The decision.
+
+        Raises:
+            ContractError: The record is none of ours.
+        """
+        if self._decision is None:
+            self._decision = self._read()
+        return self._decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +89,53 @@ class Picture:
 
     Attributes:
         at_ms: Everything in it was written before, milliseconds since 1970.
-        targets: What the status pages' own fold makes of the topics, sorted.
         decided: Every decision once, in the order in which they were written.
+        joined: The present schema of each target.
+        progress: What the sink told last of each target.
         commands: Offset in the commands topic → the command.
     """
 
     pipeline: Pipeline
     at_ms: int
-    targets: tuple[TargetView, ...]
     decided: tuple[Decided, ...]
+    joined: Mapping[TargetTable, JoinedSchema]
+    progress: Mapping[TargetTable, SinkProgress]
     commands: Mapping[int, OperatorCommand]
     connectors: tuple[ConnectorState, ...] = ()
     agents: AgentsState | None = None
     target_server: TargetServer = field(default=TargetServer("", ""))
     unanswered: tuple[str, ...] = ()
+    _by_target: dict[str, dict[int, Decided]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found: dict[str, dict[int, Decided]] = {}
+        for decided in self.decided:
+            found.setdefault(decided.target, {})[decided.version] = decided
+        object.__setattr__(self, "_by_target", found)
 
     @property
     def at(self) -> str:
         """Its time as text."""
         return iso_time(self.at_ms)
 
-    def of_target(self, target: TargetTable) -> dict[int, Decided]:
+    def of_target(self, target: TargetTable) -> Mapping[int, Decided]:
         """Version → the target's decision of it."""
-        return {d.decision.version: d for d in self.decided if d.decision.target == target}
+        return self._by_target.get(str(target), {})
+
+    def views(self) -> tuple[TargetView, ...]:
+        """What the status pages' own fold makes of the topics, sorted. It reads all decisions.
+
+        Raises:
+            ContractError: A record is not ours.
+        """
+        view = StatusView()
+        for progress in self.progress.values():
+            view.apply(progress)
+        for joined in self.joined.values():
+            view.apply(joined)
+        for decided in self.decided:
+            view.apply(decided.decision)
+        return view.targets()
 
     def by(self, change: ChangeId) -> str:
         """Who gave a command; "" for what is none."""
@@ -83,21 +163,33 @@ def picture_of(
     Raises:
         ContractError: A record is not ours.
     """
-    view = StatusView()
-    decided: dict[ChangeId, Decided] = {}
+    ddl, command_topic = topics.ddl(pipeline).name, topics.commands(pipeline).name
+    decided: dict[bytes | None, Decided] = {}
     commands: dict[int, OperatorCommand] = {}
+    last: dict[tuple[str, bytes | None], bytes] = {}
     for record in records:
         if record.value is None:
             continue
-        found = format_.read(record.value)
-        if isinstance(found, OperatorCommand):
-            commands[record.offset] = found
-            continue
-        view.apply(found)
-        if isinstance(found, Decision):
-            # Written again after a crash it is the same decision.
-            decided.setdefault(found.id, Decided(found, record.timestamp_ms))
-    return Picture(pipeline, at_ms, view.targets(), tuple(decided.values()), commands)
+        if record.topic == ddl:
+            # Written again after a crash it is the same decision, under the same key.
+            if record.key not in decided:
+                decided[record.key] = Decided.stored(record, format_)
+        elif record.topic == command_topic:
+            found = format_.read(record.value)
+            if isinstance(found, OperatorCommand):
+                commands[record.offset] = found
+        else:
+            # Of these topics the last record of each target counts.
+            last[record.topic, record.key] = record.value
+    present = [format_.read(value) for value in last.values()]
+    return Picture(
+        pipeline,
+        at_ms,
+        tuple(decided.values()),
+        {found.target: found for found in present if isinstance(found, JoinedSchema)},
+        {found.target: found for found in present if isinstance(found, SinkProgress)},
+        commands,
+    )
 
 
 def moment(ms: int) -> str:

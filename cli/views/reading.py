@@ -10,6 +10,8 @@ import pymysql
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from shardmerge.agents.handling.stored_table import changelog, table_of
+from shardmerge.agents.replay.log import MemoryRows
 from shardmerge.cli.clients import (
     TIMEOUT_S,
     connect_rest,
@@ -23,7 +25,7 @@ from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
-from shardmerge.schemas.model.errors import ShardMergeError, StackError
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -88,13 +90,27 @@ def read_log(pipeline: Pipeline, target: TargetTable, progress: Progress) -> lis
         ]
 
 
+def read_table(pipeline: Pipeline, progress: Progress) -> MemoryRows:
+    """The coordinator's table; empty before the first worker, and for who may not see its topic.
+
+    Raises:
+        StackError: Kafka does not answer.
+    """
+    with topic_reader(pipeline) as reader:
+        extents = list(reader.extents([changelog(pipeline)]))
+        rows = MemoryRows()
+        rows.take(table_of(_records(reader, extents, progress)))
+        return rows
+
+
 def _extents(pipeline: Pipeline, reader: TopicReader, names: list[str]) -> list[Extent]:
     extents = [extent for name in names for extent in reader.extents([name])]
     missing = set(names) - {extent.topic for extent in extents}
     if missing:
         raise StackError(
             f"topic {min(missing)} does not exist at {pipeline.kafka.bootstrap_servers}",
-            hint="is this the pipeline's file, and its Kafka? `shardmerge check` compares",
+            hint="was the pipeline never started, start it: `shardmerge run`, or `shardmerge "
+            "connect apply`; else see whether the file names the pipeline and its Kafka",
             code="SM-4102",
         )
     return extents
@@ -146,7 +162,10 @@ def _members(admin: AdminClient, group: str) -> int:
 
 
 def _connectors(pipeline: Pipeline) -> tuple[tuple[ConnectorState, ...], tuple[str, ...]]:
-    rest = connect_rest(pipeline, patience_s=2.0)
+    try:
+        rest = connect_rest(pipeline, patience_s=2.0)
+    except ConfigError as error:
+        return (), (str(error),)
     found = []
     try:
         for source in pipeline.sources:
@@ -196,5 +215,5 @@ def _target_server(pipeline: Pipeline) -> TargetServer:
             cursor.execute(f"SELECT epoch FROM {table} WHERE pipeline = %s", (pipeline.name,))
             epochs = cursor.fetchall()
             return replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
-    except pymysql.MySQLError as error:
+    except (pymysql.MySQLError, ConfigError) as error:
         return replace(found, error=mysql_error(error))

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+WITHOUT = "none"
+"""The definition of a column, on the side of a conflict that does not have it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectorState:
@@ -323,7 +326,8 @@ class ShownSchema:
         columns: In the table's order.
         shard: "" for the joined schema of a target.
         version: The target's version as of which it is shown.
-        time: When the change of that version was logged; "" before the first.
+        time: When the change of that version was logged; for the present schema, when it was
+            decided; "" before the first.
         create_table: The statement; "" while there is no table, or its schema is not known.
         counts: For a shard whose own schema is not the one that counts in the join (while it is
             held, or after a change that was skipped): the lines in which that one differs.

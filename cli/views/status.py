@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shardmerge.agents.status.view import ShardView, TargetView
 from shardmerge.schemas.codes.registry import coded
-from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.progress import ShardProgress, StatementProgress
@@ -24,7 +24,7 @@ from .shapes import (
 
 def pipeline_status(picture: Picture) -> PipelineStatus:
     """What ``shardmerge status`` prints."""
-    targets = tuple(target_status(picture, target) for target in picture.targets)
+    targets = tuple(target_status(picture, target) for target in picture.views())
     return PipelineStatus(
         picture.pipeline.name,
         picture.at,
@@ -77,9 +77,9 @@ def statement_status(statement: StatementProgress) -> StatementStatus:
     )
 
 
-def paused_by(picture: Picture, target: TargetView, shard: ShardId) -> tuple[int, str]:
+def paused_by(picture: Picture, target: TargetTable, shard: ShardId) -> tuple[int, str]:
     """The version of the latest decision that paused a shard, and who gave the command."""
-    decided = picture.of_target(target.target)
+    decided = picture.of_target(target)
     for version in sorted(decided, reverse=True):
         decision = decided[version].decision
         if shard in decision.pauses:
@@ -124,7 +124,7 @@ def _shard_status(
         name = str(shard.shard)
         return ShardStatus(name, "flows", position, version, overwritten=overwritten)
     if shard.state == "paused":
-        version, by = paused_by(picture, target, shard.shard)
+        version, by = paused_by(picture, target.target, shard.shard)
     known = picture.of_target(target.target).get(version)
     return ShardStatus(
         str(shard.shard),

@@ -20,7 +20,7 @@ from .shapes import (
     ShownSchema,
     TargetStatus,
 )
-from .text import OVERWRITTEN, plain_lines, short_time
+from .text import OVERWRITTEN, plain_lines, short_time, side_name
 
 _STYLES = {
     "flows": "green", "executed": "green", "RUNNING": "green", "emit": "green", "held": "bold red",
@@ -167,7 +167,7 @@ def _conflict(conflict: ShownConflict) -> Table:
     since = f" since {short_time(conflict.since)}" if conflict.since else ""
     title = f"{conflict.target}: {conflict.kind}{since}: {coded(conflict.code, conflict.reason)}"
     rows: list[tuple[str, str]] = [("held", "\n".join(conflict.held))]
-    rows += [(side.definition, "\n".join(side.shards)) for side in conflict.sides]
+    rows += [(side_name(side), "\n".join(side.shards)) for side in conflict.sides]
     if conflict.hint:
         rows.append(("→", conflict.hint))
     return table(("definition", "shards"), rows, title=title)

@@ -1,19 +1,20 @@
-"""A target's part of the schema-log, folded again by the coordinator's own rules. Pure.
+"""A target's state as of any version, time or position, or as of now. Pure.
 
-Gives the target's state as of any version, time or position, and the answer that a command would
-get now.
+The present one stands in the coordinator's table. Earlier ones are folded from the schema-log by
+the coordinator's own rules, which also give the answer that a command would get.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import CoordinatorHandler
-from shardmerge.agents.replay.log import Refold
+from shardmerge.agents.replay.log import MemoryRows
 from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
@@ -44,50 +45,23 @@ class AsOf:
 
 @dataclass(slots=True)
 class TargetLog:
-    """The fold of one target.
+    """What was decided about one target up to some point.
 
     Attributes:
-        time_ms: When the last record that was folded was logged; 0 before the first.
-        versions: Version → time at which its change was logged.
+        state: The target's state then.
+        time_ms: When its last change was logged; 0 before the first.
+        versions: Version → time at which its change was logged, as far as it was folded.
     """
 
     pipeline: Pipeline
-    target: TargetTable
+    state: TargetState
     time_ms: int = 0
     versions: dict[int, int] = field(default_factory=dict)
-    _fold: Refold = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._fold = Refold(CoordinatorHandler(self.pipeline))
-
-    def read(self, records: Iterable[StoredRecord], as_of: AsOf, shard: ShardId | None) -> None:
-        """Fold the records of the target up to a point.
-
-        Args:
-            records: Of the target, in their partition's order, as ``codec``'s bytes.
-            as_of: The point.
-            shard: Whose position it is.
-
-        Raises:
-            ContractError: A record is not ours.
-        """
-        for record in records:
-            if as_of.time_ms is not None and record.timestamp_ms > as_of.time_ms:
-                return
-            if as_of.position is not None and self._is_after(record, as_of.position, shard):
-                return
-            effects = self._fold.effects(record)
-            for decision in _decisions(self.pipeline, effects.sends):
-                if as_of.version is not None and decision.version > as_of.version:
-                    return
-                self.versions[decision.version] = record.timestamp_ms
-            self._fold.rows.take(effects)
-            self.time_ms = record.timestamp_ms
 
     @property
-    def state(self) -> TargetState:
-        """The target's state after what was folded."""
-        return self._fold.rows.state(self.target)
+    def target(self) -> TargetTable:
+        """Whose log it is."""
+        return self.state.target
 
     def answer(
         self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""
@@ -95,21 +69,7 @@ class TargetLog:
         """What the coordinator would answer to a command now; nothing is changed."""
         topic = topics.commands(self.pipeline).name
         command = OperatorCommand(ChangeId(topic, _LATER), self.target, kind, shard, argument)
-        log = topics.schema_log(self.pipeline).name
-        value = codec.encode(command)
-        record = StoredRecord(log, 0, _LATER, str(self.target).encode(), value)
-        found = _decisions(self.pipeline, self._fold.effects(record).sends)
-        return found[0] if found else None
-
-    @staticmethod
-    def _is_after(record: StoredRecord, position: SourcePosition, shard: ShardId | None) -> bool:
-        change = codec.decode(record.value or b"")
-        # Rows stand before a change at the same place, so a place without a row counts with them.
-        return (
-            isinstance(change, SchemaChange)
-            and change.shard == shard
-            and change.position.sort_key[:4] > position.sort_key[:4]
-        )
+        return CoordinatorHandler(self.pipeline).step(self.state, command).decision
 
 
 def folded(
@@ -119,13 +79,72 @@ def folded(
     as_of: AsOf = AsOf(),
     shard: ShardId | None = None,
 ) -> TargetLog:
-    """A target's log, folded; see ``TargetLog.read``."""
-    log = TargetLog(pipeline, target)
-    log.read(records, as_of, shard)
+    """Fold the records of a target up to a point, by the coordinator's own rules.
+
+    Args:
+        pipeline: Whose.
+        target: Any; without records it has no version.
+        records: Of the target, in their partition's order, as ``codec``'s bytes.
+        as_of: The point.
+        shard: Whose position it is.
+
+    Raises:
+        ContractError: A record is not ours.
+    """
+    handler = CoordinatorHandler(pipeline)
+    log = TargetLog(pipeline, handler.initial(target))
+    for record in records:
+        if as_of.time_ms is not None and record.timestamp_ms > as_of.time_ms:
+            break
+        came = codec.decode(record.value or b"")
+        if not isinstance(came, (SchemaChange, OperatorCommand)):
+            raise ContractError(
+                f"{record.place} is a {type(came).__name__}",
+                hint="only the agents write to the schema-log",
+                code="SM-2105",
+            )
+        if as_of.position is not None and _is_after(came, as_of.position, shard):
+            break
+        step = handler.step(log.state, came)
+        if step.decision is not None:
+            if as_of.version is not None and step.decision.version > as_of.version:
+                break
+            log.versions[step.decision.version] = record.timestamp_ms
+        log.state = step.state
+        log.time_ms = record.timestamp_ms
     return log
 
 
-def _decisions(pipeline: Pipeline, sends: Iterable[Send]) -> list[Decision]:
-    ddl = topics.ddl(pipeline).name
-    found = (codec.decode(send.value) for send in sends if send.topic == ddl)
-    return [record for record in found if isinstance(record, Decision)]
+def stored(
+    pipeline: Pipeline, target: TargetTable, rows: MemoryRows, time_ms: int
+) -> TargetLog | None:
+    """A target as the coordinator's table has it: as of now, without a fold of its log.
+
+    Args:
+        pipeline: Whose.
+        target: Any.
+        rows: The table, see ``stored_table.table_of``.
+        time_ms: When its last version was decided; 0 for not known.
+
+    Returns:
+        None when the table has no such target.
+
+    Raises:
+        ContractError: The table was written by another version of shardmerge.
+    """
+    if rows.get(state_rows.header_key(target)) is None:
+        return None
+    defaults = CoordinatorHandler(pipeline).initial(target).defaults
+    state = replace(rows.state(target), defaults=defaults)
+    return TargetLog(pipeline, state, time_ms, {state.version: time_ms})
+
+
+def _is_after(
+    came: SchemaChange | OperatorCommand, position: SourcePosition, shard: ShardId | None
+) -> bool:
+    # Rows stand before a change at the same place, so a place without a row counts with them.
+    return (
+        isinstance(came, SchemaChange)
+        and came.shard == shard
+        and came.position.sort_key[:4] > position.sort_key[:4]
+    )

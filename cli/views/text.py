@@ -8,6 +8,7 @@ from datetime import datetime
 from shardmerge.schemas.codes.registry import coded
 
 from .shapes import (
+    WITHOUT,
     DecisionLine,
     Explanation,
     PipelineStatus,
@@ -15,6 +16,7 @@ from .shapes import (
     ShardStatus,
     ShownConflict,
     ShownSchema,
+    Side,
     TargetStatus,
 )
 
@@ -43,6 +45,11 @@ def short_time(time: str) -> str:
         time: As ``shapes`` has it.
     """
     return f"{datetime.fromisoformat(time):%Y-%m-%d %H:%M:%S} UTC" if time else ""
+
+
+def side_name(side: Side) -> str:
+    """The definition of a side of a conflict, for people."""
+    return "without the column" if side.definition == WITHOUT else side.definition
 
 
 def _status(status: PipelineStatus) -> Iterator[str]:
@@ -156,6 +163,6 @@ def _conflict(conflict: ShownConflict) -> Iterator[str]:
     yield f"{conflict.target}: {conflict.kind}{since}: {coded(conflict.code, conflict.reason)}"
     yield f"  held: {', '.join(conflict.held)}"
     for side in conflict.sides:
-        yield f"  {side.definition}: {', '.join(side.shards)}"
+        yield f"  {side_name(side)}: {', '.join(side.shards)}"
     if conflict.hint:
         yield f"  remedy: {conflict.hint}"

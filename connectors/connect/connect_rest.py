@@ -10,16 +10,35 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import requests
 
+from shardmerge.connectors.access.http import session
+from shardmerge.connectors.access.tls_context import tls_fault
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Connect
 
 log = logger(__name__)
 _REQUEST_TIMEOUT_S = 30.0
 _PAUSE_S = 0.2
+_NO_TLS = (
+    "is ca under [connect.tls] of the pipeline file the CA of the worker's certificate, is the "
+    "certificate not expired, and does it name the host of url?"
+)
+_LINK_FAILURE = "Communications link failure"
+"""All that MySQL's driver says when TLS fails, or the server is away."""
+_NO_LINK = (
+    "can the worker's machine reach the server, and if tls is set: is the CA of the server's "
+    "certificate in truststore, is the certificate not expired, and does it name the host?"
+)
+_NOT_LOOKED_UP = (
+    "the worker looks up the password: are env and directory among its config.providers, and has "
+    "it the variable, or the file without a line break at its end?"
+)
+_REFUSED = (requests.codes.unauthorized, requests.codes.forbidden)
+_NO_ACCESS = "are user and password under [connect] of the pipeline file right?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +99,24 @@ class ConnectRest:
     Args:
         url: Such as ``http://127.0.0.1:8083``.
         patience_s: How long a worker that does not answer, or rebalances, is waited for.
+        access: User, password and certificates.
     """
 
-    def __init__(self, url: str, *, patience_s: float = 60.0) -> None:
+    def __init__(
+        self, url: str, *, patience_s: float = 60.0, access: Connect | None = None
+    ) -> None:
         self.url = url.rstrip("/")
         self._patience_s = patience_s
-        self._session = requests.Session()
-        # A proxy of the environment cannot see this machine's own addresses.
-        self._session.trust_env = urlsplit(url).hostname not in ("127.0.0.1", "localhost")
+        self._session = session(access or Connect(url))
+
+    @classmethod
+    def of(cls, connect: Connect, *, patience_s: float = 60.0) -> ConnectRest:
+        """A client of the pipeline file's cluster.
+
+        Raises:
+            ConfigError: A password or a file is not where the pipeline file says.
+        """
+        return cls(connect.url, patience_s=patience_s, access=connect)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -270,7 +299,9 @@ class ConnectRest:
         if objections := self.validate(config):
             texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
             raise StackError(
-                f"connector {config['name']} is refused: {'; '.join(texts)}", code="SM-4303"
+                f"connector {config['name']} is refused: {'; '.join(texts)}",
+                hint=_refusal_hint("".join(texts), config),
+                code="SM-4303",
             )
 
     def _call(
@@ -288,13 +319,18 @@ class ConnectRest:
                     method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S
                 )
             except requests.RequestException as error:
-                problem = f"Kafka Connect at {self.url} cannot be reached: {error}"
+                fault = tls_fault(error)
+                problem = f"Kafka Connect at {self.url} cannot be reached: {fault or error}"
+                if "certificate" in fault:
+                    raise StackError(problem, hint=_NO_TLS, code="SM-4311") from error
             else:
                 missing = answer.status_code == requests.codes.not_found
                 if answer.ok or (missing_ok and missing and not _is_passing(answer)):
                     return answer
                 problem = f"{method} {self.url}{path} → {answer.status_code}: {_message(answer)}"
                 if not _is_passing(answer):
+                    if answer.status_code in _REFUSED:
+                        raise StackError(problem, hint=_NO_ACCESS, code="SM-4311")
                     raise StackError(problem, code="SM-4304")
             if time.monotonic() > deadline:
                 raise StackError(
@@ -302,6 +338,14 @@ class ConnectRest:
                 )
             log.debug("connect_retried", reason=problem)
             time.sleep(_PAUSE_S)
+
+
+def _refusal_hint(objections: str, config: Mapping[str, str]) -> str:
+    if _LINK_FAILURE in objections:
+        return _NO_LINK
+    if "Access denied" in objections and "${" in config.get("database.password", ""):
+        return _NOT_LOOKED_UP
+    return ""
 
 
 def _is_passing(answer: requests.Response) -> bool:

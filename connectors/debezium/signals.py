@@ -27,6 +27,7 @@ from shardmerge.schemas.model.names import (
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
+from .client_config import debezium_client
 from .envelope import unwrapped
 
 _SPECIAL = re.compile(r"[\s.\"'`,\\]")
@@ -95,6 +96,7 @@ def signal_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "signal.data.collection": f"{signal_database(pipeline, source)}.{SIGNAL_TABLE}",
         "signal.kafka.topic": topics.signals(pipeline).name,
         "signal.kafka.bootstrap.servers": pipeline.kafka.bootstrap_servers,
+        **debezium_client(pipeline, "signal.consumer."),
         # One group for each connector: in a common group they would use each other's offsets.
         "signal.kafka.groupId": f"{pipeline.name}.{source.name}.signals",
         "signal.poll.interval.ms": "500",

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from shardmerge.connectors.formats.avro_names import ADJUSTMENT
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
+from shardmerge.schemas.pipeline.secrets import for_connect
+from shardmerge.schemas.pipeline.server_differences import version_numbers
 from shardmerge.schemas.pipeline.settings import CCOMPAT, Kafka, Pipeline, Source
 from shardmerge.schemas.pipeline.topics import (
     MAX_ROW_BYTES,
@@ -22,6 +24,7 @@ from shardmerge.schemas.pipeline.topics import (
     unnamed,
 )
 
+from .client_config import debezium_client, registry_tls, source_tls
 from .envelope import EPOCH_FIELD
 from .signals import signal_config, signal_database
 
@@ -204,7 +207,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "database.hostname": source.host,
         "database.port": str(source.port),
         "database.user": source.user,
-        "database.password": source.password,
+        "database.password": source.connect_password or for_connect(source.password),
+        **source_tls(source),
         "database.server.id": str(source.server_id),
         "database.include.list": ",".join(
             # Debezium matches each expression with the whole name. The name of the signal table's
@@ -215,6 +219,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         "snapshot.mode": source.snapshot_mode,
         "schema.history.internal.kafka.topic": schema_history_topic(pipeline, source),
         "schema.history.internal.kafka.bootstrap.servers": pipeline.kafka.bootstrap_servers,
+        **debezium_client(pipeline, "schema.history.internal.producer."),
+        **debezium_client(pipeline, "schema.history.internal.consumer."),
         "topic.creation.default.partitions": str(pipeline.connect.row_partitions),
         "topic.creation.default.replication.factor": str(pipeline.connect.replication),
         "topic.creation.default.cleanup.policy": "delete",
@@ -237,6 +243,8 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         config["exact.binary.handling.mode"] = config["binary.handling.mode"]
         if source.flavour == "mariadb":
             config["exact.flavour"] = source.flavour
+        elif version_numbers(source.version) < (8,):
+            config["exact.json"] = "mysql57"
     if left_out := _left_out(pipeline, source):
         config["column.exclude.list"] = ",".join(left_out)
     if source.tables:
@@ -320,7 +328,7 @@ def _format_config(kafka: Kafka) -> Mapping[str, str]:
         "field.name.adjustment.mode": ADJUSTMENT,
         "schema.name.adjustment.mode": ADJUSTMENT,
     }
-    user, password = kafka.schema_registry_user, kafka.schema_registry_password
+    user, password = kafka.schema_registry_user, for_connect(kafka.schema_registry_password)
     if kafka.avro_converter == "apicurio":
         root = kafka.schema_registry.partition(CCOMPAT)[0]
         address = {"value.converter.apicurio.registry.url": f"{root}/apis/registry/v2"}
@@ -332,14 +340,14 @@ def _format_config(kafka: Kafka) -> Mapping[str, str]:
                     f"value.converter.{names}.username": user,
                     f"value.converter.{names}.password": password,
                 }
-        return {**_APICURIO, **address, **named}
+        return {**_APICURIO, **address, **registry_tls(kafka), **named}
     address = {"value.converter.schema.registry.url": kafka.schema_registry}
     if user:
         address |= {
             "value.converter.basic.auth.credentials.source": "USER_INFO",
             "value.converter.basic.auth.user.info": f"{user}:{password}",
         }
-    return {**_CONFLUENT, **address, **named}
+    return {**_CONFLUENT, **address, **registry_tls(kafka), **named}
 
 
 def _expression(source: Source, field: str, pattern: str) -> str:

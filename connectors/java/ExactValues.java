@@ -65,10 +65,11 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
 
     private boolean asBase64;
     private boolean isMariaDb;
+    private boolean isOld;
 
     /**
-     * Takes {@code binary.handling.mode}, which must be the connector's: base64 or bytes; and
-     * {@code flavour}: mariadb.
+     * Takes {@code binary.handling.mode}, which must be the connector's: base64 or bytes;
+     * {@code flavour}: mariadb; and {@code json}: mysql57 for a server before MySQL 8.0.
      */
     @Override
     public void configure(Properties properties) {
@@ -79,6 +80,7 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
         }
         asBase64 = mode.equals("base64");
         isMariaDb = properties.getProperty("flavour", "").equals("mariadb");
+        isOld = properties.getProperty("json", "").equals("mysql57");
     }
 
     @Override
@@ -104,7 +106,7 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
                     registration.register(SchemaBuilder.int16(), value -> orNull(column, value, ExactValues::integer));
             case "JSON" -> registration.register(
                     SchemaBuilder.string().name("io.debezium.data.Json").version(1),
-                    value -> orNull(column, value, ExactValues::json));
+                    value -> orNull(column, value, this::json));
             case "YEAR" -> registration.register(
                     SchemaBuilder.int32().name("io.debezium.time.Year").version(1),
                     value -> orNull(column, value, ExactValues::year));
@@ -173,12 +175,12 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
         throw unexpected(type, value);
     }
 
-    private static Object json(Object value) {
+    private Object json(Object value) {
         if (value instanceof byte[] bytes) {
-            return JsonText.of(bytes);
+            return JsonText.of(bytes, isOld);
         }
         if (value instanceof String text) {
-            return text;
+            return isOld ? JsonText.ofOld(text) : text;
         }
         throw unexpected("JSON", value);
     }

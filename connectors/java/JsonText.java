@@ -32,19 +32,22 @@ final class JsonText {
     private static final int TIMESTAMP = 7;
 
     private final byte[] bytes;
+    private final boolean isOld;
     private final StringBuilder text = new StringBuilder();
 
-    private JsonText(byte[] bytes) {
+    private JsonText(byte[] bytes, boolean isOld) {
         this.bytes = bytes;
+        this.isOld = isOld;
     }
 
     /**
      * The text of a column's value.
      *
      * @param bytes as in the binlog; for MariaDB, whose JSON is text, the text
+     * @param isOld the server is older than MySQL 8.0: a double that is a whole number has no mark
      * @throws IllegalArgumentException it is not MySQL's binary form
      */
-    static String of(byte[] bytes) {
+    static String of(byte[] bytes, boolean isOld) {
         if (bytes.length == 0) {
             // The value that ADD COLUMN … JSON NOT NULL puts into existing rows.
             return "null";
@@ -52,13 +55,47 @@ final class JsonText {
         if ((bytes[0] & 0xff) > 0x0f) {
             return new String(bytes, StandardCharsets.UTF_8);
         }
-        JsonText json = new JsonText(bytes);
+        JsonText json = new JsonText(bytes, isOld);
         try {
             json.value(bytes[0], 1);
         } catch (IndexOutOfBoundsException e) {
             throw new IllegalArgumentException("a JSON value ends within itself", e);
         }
         return json.text.toString();
+    }
+
+    /**
+     * The JSON that a server older than MySQL 8.0 means by its text (measured, 5.7.22): it writes
+     * the line ends in the base64 of a binary value as they are, and -0.0 as -0, which a reader
+     * takes for 0.
+     */
+    static String ofOld(String written) {
+        if (written.indexOf('\n') < 0 && !written.contains("-0")) {
+            return written;
+        }
+        StringBuilder out = new StringBuilder(written.length() + 16);
+        boolean inString = false;
+        for (int i = 0; i < written.length(); i++) {
+            char c = written.charAt(i);
+            if (c == '\n') {
+                out.append("\\n");
+                continue;
+            }
+            out.append(c);
+            if (inString && c == '\\') {
+                out.append(written.charAt(++i));
+            } else if (c == '"') {
+                inString = !inString;
+            } else if (!inString && c == '0' && isNegativeZero(written, i)) {
+                out.append(".0");
+            }
+        }
+        return out.toString();
+    }
+
+    private static boolean isNegativeZero(String written, int zero) {
+        boolean ends = zero + 1 == written.length() || ".0123456789eE".indexOf(written.charAt(zero + 1)) < 0;
+        return ends && zero > 0 && written.charAt(zero - 1) == '-';
     }
 
     private void value(int type, int at) {
@@ -74,7 +111,11 @@ final class JsonText {
             case 0x08 -> text.append(unsigned(at, 4));
             case 0x09 -> text.append(unsigned(at, 8));
             case 0x0a -> text.append(Long.toUnsignedString(unsigned(at, 8)));
-            case 0x0b -> text.append(doubleText(Double.longBitsToDouble(unsigned(at, 8))));
+            case 0x0b -> {
+                String digits = doubleText(Double.longBitsToDouble(unsigned(at, 8)));
+                boolean isBare = isOld && digits.endsWith(".0") && !digits.equals("-0.0");
+                text.append(isBare ? digits.substring(0, digits.length() - 2) : digits);
+            }
             case 0x0c -> {
                 int start = afterLength(at);
                 quoted(new String(bytes, start, length(at), StandardCharsets.UTF_8));

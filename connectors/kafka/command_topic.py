@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
+from shardmerge.connectors.access.kafka import producer as producer_of
+from shardmerge.connectors.access.kafka import unanswered
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -29,13 +31,13 @@ def send_command(pipeline: Pipeline, format_: RecordFormat, said: OperatorComman
         StackError: Kafka does not take it.
     """
     topic = topics.commands(pipeline).name
-    producer = Producer(
+    producer = producer_of(
+        pipeline.kafka,
         {
-            "bootstrap.servers": pipeline.kafka.bootstrap_servers,
             "enable.idempotence": True,
             "message.max.bytes": topics.MAX_RECORD_BYTES,
             "log_level": 0,
-        }
+        },
     )
     offsets: list[int] = []
 
@@ -54,11 +56,7 @@ def send_command(pipeline: Pipeline, format_: RecordFormat, said: OperatorComman
         )
         producer.flush(_SEND_S)
     except KafkaException as error:
-        raise StackError(
-            f"Kafka at {pipeline.kafka.bootstrap_servers}: {error.args[0]}",
-            hint="see whether the pipeline runs, and whether the pipeline file names its broker",
-            code="SM-4101",
-        ) from error
+        raise unanswered(pipeline.kafka, error, "the command") from error
     if not offsets:
         raise StackError(
             f"the command was not taken by Kafka within {_SEND_S:.0f} s",

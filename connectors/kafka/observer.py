@@ -10,12 +10,13 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from shardmerge.connectors.access.kafka import consumer
 from shardmerge.connectors.debezium.envelope import unwrapped
 from shardmerge.connectors.debezium.signals import Notice, notice
 from shardmerge.schemas.model.errors import ShardMergeError, StackError
@@ -148,23 +149,20 @@ class Observer:
         self._joined = topics.joined_schemas(pipeline).name
         self._progress = topics.sink_progress(pipeline).name
         self._notifications = topics.notifications(pipeline).name
-        self._consumer = Consumer(
+        self._consumer = consumer(
+            pipeline.kafka,
             {
-                "bootstrap.servers": pipeline.kafka.bootstrap_servers,
                 "group.id": f"{pipeline.name}-observer",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "enable.partition.eof": True,
                 "fetch.wait.max.ms": 20,
                 "log_level": 3,
-            }
+            },
         )
         self._to_json = json_of_connectors(pipeline.kafka)
         self._format = record_format(pipeline.kafka)
         self._lock = threading.Lock()
         self._stop = False
-        self._ends: dict[str, int] | None = None
-        self._reached: dict[str, int] = {}
         self._error: BaseException | None = None
         self._events: dict[str, list[SourceEvent]] = {name: [] for name in self._sources}
         self._decisions: dict[str, Decision] = {}
@@ -192,41 +190,10 @@ class Observer:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics that it follows; each has one partition.
-
-        Their ends are read in this order for a consistent picture: records that refer to a decision
-        are read before the decisions.
-        """
+        """The topics that it follows; each has one partition."""
         return (
             self._progress, self._joined, self._notifications, self._ddl, *self._sources,
         )  # fmt: skip
-
-    def read_to(self, ends: Mapping[str, int], seconds: float) -> Facts:
-        """What the topics hold below these ends, and nothing of what came later.
-
-        Call it on an observer that is not entered: it enters the observer itself until all is read.
-
-        Args:
-            ends: Topic → end offset of what is readable (exclusive).
-            seconds: How long to wait for it.
-
-        Raises:
-            StackError: Kafka did not give everything in that time.
-        """
-        self._ends = dict(ends)
-        with self:
-            if not self.wait(lambda _: not self._lacking(), seconds):
-                names = ", ".join(self._lacking())
-                raise StackError(
-                    f"the topics were not read to their ends in {seconds:.0f} s: {names}",
-                    hint="ask again; if it stays so, look at the brokers' logs",
-                    code="SM-4108",
-                )
-            return self.facts()
-
-    def _lacking(self) -> list[str]:
-        ends = self._ends or {}
-        return [topic for topic, end in ends.items() if self._reached.get(topic, 0) < end]
 
     def facts(self) -> Facts:
         """What is known now.
@@ -279,18 +246,12 @@ class Observer:
 
     def _take(self, message: Message) -> None:
         if (error := message.error()) is not None:
-            if error.code() == KafkaError._PARTITION_EOF:
-                # Compaction and transactions leave gaps: the place counts, not the last record.
-                self._reached[message.topic() or ""] = message.offset() or 0
-                return
             # A broker that restarts, or a topic that is just being made: it comes back.
             if error.fatal() or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise KafkaException(error)
             return
         value, topic = message.value(), message.topic()
         if value is None or topic is None:
-            return
-        if self._ends is not None and (message.offset() or 0) >= self._ends.get(topic, 0):
             return
         if topic in (*self._sources, self._notifications):
             value = self._to_json(value) or b""

@@ -9,15 +9,18 @@ import json
 import threading
 import time
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from shardmerge.connectors.access.secrets import resolved
+from shardmerge.connectors.access.tls_context import client_context, tls_fault
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable, UnknownSchema
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.schemas.pipeline.tls import Tls
 
 _JSON = "application/vnd.schemaregistry.v1+json"
 _TIMEOUT_S = 5.0
@@ -42,15 +45,18 @@ class RegistryAddress:
 
     Attributes:
         url: Of the interface's root, such as ``http://registry:8081``.
-        user, password: Of HTTP's basic authentication; no user: none.
+        user, password: Of HTTP's basic authentication; no user: none. The password may be where it
+            is, see ``secrets``.
         nulls_are_lost: The converter that writes rows puts a column's default where the row has
             NULL (measured, Apicurio's 2.6.13; it has no setting for that, nor has 3.2.5).
+        tls: Its certificates.
     """
 
     url: str
     user: str = ""
     password: str = ""
     nulls_are_lost: bool = False
+    tls: Tls = field(default_factory=Tls)
 
     @classmethod
     def of(cls, kafka: Kafka) -> RegistryAddress | None:
@@ -67,6 +73,7 @@ class RegistryAddress:
             kafka.schema_registry_user,
             kafka.schema_registry_password,
             nulls_are_lost=kafka.avro_converter == "apicurio",
+            tls=kafka.schema_registry_tls,
         )
 
 
@@ -78,13 +85,19 @@ class SchemaRegistry:
 
     def __init__(self, address: RegistryAddress) -> None:
         parts = urlsplit(address.url)
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+        self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+        if parts.scheme == "https":
+            self._connection = HTTPSConnection(
+                parts.hostname or "",
+                parts.port,
+                timeout=_TIMEOUT_S,
+                context=client_context(address.tls),
+            )
         self._url = address.url.rstrip("/")
         self._path = parts.path.rstrip("/")
         self._headers = {"Accept": f"{_JSON}, application/json"}
         if address.user:
-            pair = b64encode(f"{address.user}:{address.password}".encode()).decode()
+            pair = b64encode(f"{address.user}:{resolved(address.password)}".encode()).decode()
             self._headers["Authorization"] = f"Basic {pair}"
         self._known: dict[int, str] = {}
         self._asking = threading.Lock()
@@ -178,7 +191,7 @@ class SchemaRegistry:
             response = self._connection.getresponse()
             return response.status, response.read()
         except (OSError, HTTPException) as error:
-            raise self._failed(str(error) or type(error).__name__) from error
+            raise self._failed(tls_fault(error) or str(error) or type(error).__name__) from error
         finally:
             self._connection.close()
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
+from shardmerge.connectors.access.kafka import admin_client, consumer, unanswered
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 
 from .partition_offsets import partition_offsets
 
@@ -32,19 +34,19 @@ class TopicReader:
     """Committed records of topics, without a consumer group. Use as a context manager.
 
     Args:
-        bootstrap_servers: Of Kafka.
+        kafka: Whose topics.
         timeout_s: Bound of each request, of the wait for leaders, and of the silence while a
             partition is read.
     """
 
-    def __init__(self, bootstrap_servers: str, timeout_s: float = 30.0) -> None:
-        self._servers = bootstrap_servers
+    def __init__(self, kafka: Kafka, timeout_s: float = 30.0) -> None:
+        self._kafka = kafka
         self._timeout_s = timeout_s
-        common = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
-        self._admin = AdminClient({**common, "client.id": "shardmerge-topic-reader"})
-        self._consumer = Consumer(
+        self._admin = admin_client(kafka, client_id="shardmerge-topic-reader")
+        self._consumer = consumer(
+            kafka,
             {
-                **common,
+                "log_level": 0,
                 "client.id": "shardmerge-topic-reader",
                 "group.id": "shardmerge-topic-reader",  # required by the client, never joined
                 "enable.auto.commit": False,
@@ -53,7 +55,7 @@ class TopicReader:
                 "enable.partition.eof": True,
                 # A record that vanished while it was being read must not go unnoticed.
                 "auto.offset.reset": "error",
-            }
+            },
         )
 
     def __enter__(self) -> TopicReader:
@@ -152,11 +154,7 @@ class TopicReader:
         return partition_offsets(self._admin, asked, isolation, self._timeout_s)
 
     def _unanswered(self, error: KafkaException) -> StackError:
-        return StackError(
-            f"Kafka at {self._servers}: {error.args[0].str()}",
-            hint="see whether the brokers run and whether the pipeline file names them",
-            code="SM-4101",
-        )
+        return unanswered(self._kafka, error)
 
 
 def _stored(message: Any) -> StoredRecord:

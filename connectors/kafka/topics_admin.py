@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
+from shardmerge.connectors.access.kafka import admin_client, check_admitted, unanswered
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import TopicSpec
 
 _TIMEOUT_S = 30.0
@@ -25,33 +27,31 @@ class FoundTopic:
     settings: Mapping[str, str]
 
 
-def describe_topics(
-    bootstrap_servers: str, timeout_s: float = _TIMEOUT_S
-) -> Mapping[str, FoundTopic]:
+def describe_topics(kafka: Kafka, timeout_s: float = _TIMEOUT_S) -> Mapping[str, FoundTopic]:
     """Every topic by name; Kafka's internal ones are left out.
 
     Raises:
         StackError: Kafka cannot be reached, or does not tell.
     """
-    client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    client = _admitted(kafka)
     try:
         known = client.list_topics(timeout=timeout_s).topics
         names = [name for name in known if not name.startswith("__")]
         settings = _settings(client, names, timeout_s)
     except KafkaException as error:
-        raise _unreachable(bootstrap_servers, error) from None
+        raise unanswered(kafka, error) from None
     return {name: FoundTopic(name, len(known[name].partitions), settings[name]) for name in names}
 
 
 def create_topics(
-    bootstrap_servers: str, specs: Iterable[TopicSpec], timeout_s: float = _TIMEOUT_S
+    kafka: Kafka, specs: Iterable[TopicSpec], timeout_s: float = _TIMEOUT_S
 ) -> tuple[str, ...]:
     """Make the topics that are missing, check the others, and wait until every partition leads.
 
     Safe to call again and from several processes at once.
 
     Args:
-        bootstrap_servers: Of Kafka.
+        kafka: Whose brokers.
         specs: What must exist.
         timeout_s: Bound of each wait.
 
@@ -63,7 +63,7 @@ def create_topics(
             partitions or another clean-up policy.
     """
     wanted = {spec.name: spec for spec in specs}
-    client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    client = _admitted(kafka)
     try:
         existing = client.list_topics(timeout=timeout_s).topics
         missing = [spec for name, spec in wanted.items() if name not in existing]
@@ -73,19 +73,19 @@ def create_topics(
             client, [spec for spec in wanted.values() if spec.name not in made], timeout_s
         )
     except KafkaException as error:
-        raise _unreachable(bootstrap_servers, error) from None
+        raise unanswered(kafka, error) from None
     return made
 
 
 def delete_topics(
-    bootstrap_servers: str,
+    kafka: Kafka,
     are_wanted: Callable[[Iterable[str]], Iterable[str]],
     timeout_s: float = _TIMEOUT_S,
 ) -> tuple[str, ...]:
     """Delete topics; one that is gone meanwhile is no error.
 
     Args:
-        bootstrap_servers: Of Kafka.
+        kafka: Whose brokers.
         are_wanted: Names of all topics → those to delete.
         timeout_s: Bound of each wait.
 
@@ -95,7 +95,7 @@ def delete_topics(
     Raises:
         StackError: Kafka cannot be reached, or refuses.
     """
-    client = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    client = _admitted(kafka)
     try:
         names = list(are_wanted(client.list_topics(timeout=timeout_s).topics))
         if not names:
@@ -109,16 +109,14 @@ def delete_topics(
                         f"Kafka does not delete topic {name}: {error.args[0].str()}", code="SM-4106"
                     ) from None
     except KafkaException as error:
-        raise _unreachable(bootstrap_servers, error) from None
+        raise unanswered(kafka, error) from None
     return tuple(names)
 
 
-def _unreachable(bootstrap_servers: str, error: KafkaException) -> StackError:
-    return StackError(
-        f"Kafka at {bootstrap_servers}: {error.args[0].str()}",
-        hint="see whether the brokers run, and their logs",
-        code="SM-4101",
-    )
+def _admitted(kafka: Kafka) -> AdminClient:
+    """A client, once it is known that the brokers do not refuse it."""
+    check_admitted(kafka)
+    return admin_client(kafka)
 
 
 def _create(client: AdminClient, specs: list[TopicSpec], timeout_s: float) -> tuple[str, ...]:

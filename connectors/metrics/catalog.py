@@ -57,10 +57,12 @@ SINK_SHARDS = Family(
 )  # fmt: skip
 SINK_WAITING = Family(
     "shardmerge_sink_waiting_shards", _GAUGE,
-    "Shards whose rows wait. `kind` is `decision` (a decision holds the shard), `row` (a row "
-    "cannot be applied), `topic` (its row topic is not read), `paused` (by a command or its "
-    "route), `truncate` (its rows are removed first) or `barrier` (waits for a statement, other "
-    "rows or a schema change, and needs nobody).", ("target", "kind"),
+    "Shards whose rows wait. `code` is the reason's code, see `shardmerge explain-code`; there is "
+    "a series for each code that is the reason of some shard now, and for each kind one without a "
+    "code, which is 0 or counts reasons that have none. `kind` is `decision` (a decision holds the "
+    "shard), `row` (a row cannot be applied), `topic` (its row topic is not read), `paused` (by a "
+    "command or its route), `truncate` (its rows are removed first) or `barrier` (waits for a "
+    "statement, other rows or a schema change, and needs nobody).", ("target", "kind", "code"),
 )  # fmt: skip
 SINK_WAITING_SECONDS = Family(
     "shardmerge_sink_waiting_seconds", _GAUGE,
@@ -73,6 +75,15 @@ SINK_RETENTION = Family(
     "`row`, `topic` and `paused`), by its topic's `retention.ms`; 0 or less: it may be deleted "
     "already. The least of the source's shards. There is no sample when no shard is held or the "
     "topics keep rows for ever, as the connectors make them.", _PAIR, "seconds",
+)  # fmt: skip
+SINK_RETENTION_BYTES = Family(
+    "shardmerge_sink_retention_left_bytes", _GAUGE,
+    "About how many bytes can be written behind the oldest waiting row of a held shard until its "
+    "topic's `retention.bytes` lets Kafka delete that row; 0 or less: it may be deleted already. "
+    "An estimate, since Kafka does not tell the size of a part of a log: the mean size of up to "
+    "100 records from that row on, times the offsets behind it. What the producer compresses takes "
+    "less. The least of the source's shards. There is no sample when no shard is held or the "
+    "topics have no such bound, as the connectors make them.", _PAIR, "bytes",
 )  # fmt: skip
 SINK_OPEN = Family(
     "shardmerge_sink_open_statements", _GAUGE,
@@ -113,8 +124,8 @@ SINK_SHARD_WAITING = Family(
 SINK = (
     SINK_ROWS, SINK_BYTES, SINK_BATCHES, SINK_RETRIES, SINK_FAILING, SINK_OVERWRITTEN,
     SINK_LAG_ROWS, SINK_LAG_SECONDS, SINK_PARKED, SINK_SHARDS, SINK_WAITING, SINK_WAITING_SECONDS,
-    SINK_RETENTION, SINK_OPEN, SINK_OPEN_SECONDS, SINK_STATEMENTS, SINK_STATEMENT_SECONDS,
-    SINK_VERSION, SINK_ROUND, SINK_SHARD_LAG, SINK_SHARD_WAITING,
+    SINK_RETENTION, SINK_RETENTION_BYTES, SINK_OPEN, SINK_OPEN_SECONDS, SINK_STATEMENTS,
+    SINK_STATEMENT_SECONDS, SINK_VERSION, SINK_ROUND, SINK_SHARD_LAG, SINK_SHARD_WAITING,
 )  # fmt: skip
 
 AGENTS_READY = Family(
@@ -130,6 +141,13 @@ AGENTS_RECORDS = Family(
     "shardmerge_agents_records_total", _COUNTER,
     "Records that an agent of this worker has completed since it started.", ("agent",),
 )  # fmt: skip
+AGENTS_LAG = Family(
+    "shardmerge_agents_lag_records", _GAUGE,
+    "Offsets of the topic that the agent has not completed: at most so many records. The tracker "
+    "reads a topic for each source, which has the source's name, and that of the commands; the "
+    "coordinator reads the pipeline's schema log. Only topics that this worker has taken over.",
+    ("agent", "topic"),
+)  # fmt: skip
 AGENTS_DECISIONS = Family(
     "shardmerge_agents_decisions_total", _COUNTER,
     "Decisions of the pipeline that the ddl topic still had at the start, and all since. "
@@ -144,8 +162,10 @@ AGENTS_SHARDS = Family(
 )  # fmt: skip
 AGENTS_HELD = Family(
     "shardmerge_agents_held_shards", _GAUGE,
-    "Shards that a decision holds. `kind` is `conflict` (there is no joined schema) or `other`.",
-    ("target", "kind"),
+    "Shards that a decision holds. `kind` is `conflict` (there is no joined schema) or `other`. "
+    "`code` is the reason's code, see `shardmerge explain-code`; there is a series for each code "
+    "that is the reason of some shard now, and for each kind one without a code, which is 0 or "
+    "counts reasons that have none.", ("target", "kind", "code"),
 )  # fmt: skip
 AGENTS_CONFLICT = Family(
     "shardmerge_agents_conflict_seconds", _GAUGE,
@@ -153,8 +173,8 @@ AGENTS_CONFLICT = Family(
     "without a conflict.", ("target",), "seconds",
 )  # fmt: skip
 AGENTS = (
-    AGENTS_READY, AGENTS_VIEW, AGENTS_RECORDS, AGENTS_DECISIONS, AGENTS_VERSION, AGENTS_SHARDS,
-    AGENTS_HELD, AGENTS_CONFLICT,
+    AGENTS_READY, AGENTS_VIEW, AGENTS_RECORDS, AGENTS_LAG, AGENTS_DECISIONS, AGENTS_VERSION,
+    AGENTS_SHARDS, AGENTS_HELD, AGENTS_CONFLICT,
 )  # fmt: skip
 
 CONNECTOR_STATE = Family(

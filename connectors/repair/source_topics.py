@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
+from shardmerge.connectors.access.kafka import producer
 from shardmerge.connectors.binlog.binlog_events import Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.debezium.envelope import EPOCH_FIELD, UNREAD_FIELD, schema_change_event
@@ -48,14 +49,9 @@ class SourceTopics:
         self._history = schema_history_topic(pipeline, source)
         self._signals = topics.signals(pipeline).name
         self._to_json = json_of_connectors(pipeline.kafka)
-        self._reader = TopicReader(pipeline.kafka.bootstrap_servers)
-        self._producer = Producer(
-            {
-                "bootstrap.servers": pipeline.kafka.bootstrap_servers,
-                "enable.idempotence": True,
-                "log_level": 0,
-            }
-        )
+        self._reader = TopicReader(pipeline.kafka)
+        settings = {"enable.idempotence": True, "log_level": 0}
+        self._producer = producer(pipeline.kafka, settings)
         self._records: list[HistoryRecord] = []
         self._next = 0
 

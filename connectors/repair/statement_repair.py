@@ -4,7 +4,8 @@
 2. Rows before the statement that the connector has not delivered are found: rows of these tables,
    or all rows if the server cannot be asked to leave out one transaction. The connector runs up to
    the statement again, with the smallest queue, until all of them are delivered: a task that fails
-   loses what it has read and not sent.
+   loses what it has read and not sent. Where only records of statements are lost, they are written
+   instead.
 3. The statement goes to the source's schema-change topic, its tables to the schema history, and
    the connector's offset behind it.
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shardmerge.connectors.binlog.binlog_events import Logged, Statement, table_name, written_name
@@ -36,7 +37,12 @@ from shardmerge.connectors.repair.diagnosis.statement_plan import (
     tables_before,
     told_table,
 )
-from shardmerge.connectors.repair.diagnosis.undelivered import Gap, gap_before, is_failed_statement
+from shardmerge.connectors.repair.diagnosis.undelivered import (
+    Gap,
+    gap_before,
+    is_failed_statement,
+    lost_statements,
+)
 from shardmerge.connectors.repair.schema_history.history_tables import HistoryTables
 from shardmerge.connectors.repair.schema_history.left_out import LeftOut
 from shardmerge.schemas.ddl.changes import TableName
@@ -154,7 +160,7 @@ class StatementRepair:
         )
         self._connector.stop()
         for number in range(_ROUNDS):
-            gap = self._gap(stand, behind)
+            stand, gap = self._with_records(stand, behind)
             if not self._is_open(gap, stand):
                 self._put_behind(stand, behind, gap.passed)
                 return self._say(statement, behind, number)
@@ -239,6 +245,24 @@ class StatementRepair:
                         code="SM-4503",
                     ) from error
             return [table for table in told.values() if isinstance(table, TableDescription)]
+
+    def _with_records(self, stand: Stand, behind: Behind) -> tuple[Stand, Gap]:
+        """The gap before the statement, once lost records of statements are written.
+
+        Nothing but chance decides how many of them a task delivers before it fails again.
+        """
+        # Read again now that the connector is stopped.
+        stand = replace(stand, delivered=self._connector.topics.delivered())
+        gap = self._gap(stand, behind)
+        lost = lost_statements(gap)
+        if not lost:
+            return stand, gap
+        for statement in lost:
+            self._connector.topics.add_statement(statement)
+        source = self._connector.source.name
+        log.info("statement_records_written", source=source, records=len(lost))
+        stand = replace(stand, delivered=self._connector.topics.delivered())
+        return stand, self._gap(stand, behind)
 
     def _gap(self, stand: Stand, behind: Behind) -> Gap:
         by_gtid = behind.names and leaves_out_by_gtid(stand.offset, stand.statement)

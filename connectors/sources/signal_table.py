@@ -8,12 +8,14 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
+from shardmerge.connectors.access.mysql import NOT_ADMITTED, connect
 from shardmerge.connectors.debezium.signals import signal_database, signal_table_ddl
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import SIGNAL_TABLE, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
-_DENIED = (1044, 1142)
+_NO_DATABASE = 1044
+_DENIED = (_NO_DATABASE, 1142)
 _PROBE, _MOVE = "shardmerge-probe", "shardmerge-reading"
 
 
@@ -79,16 +81,16 @@ def _connected(
 ) -> Iterator[pymysql.Connection[Cursor]]:
     database = quote_identifier(signal_database(pipeline, source))
     try:
-        with pymysql.connect(
-            host=source.host,
-            port=source.port,
-            user=source.user,
-            password=source.password,
-            connect_timeout=timeout_s,
-        ) as connection:
+        with connect(source, connect_timeout=timeout_s) as connection:
             yield connection
     except pymysql.MySQLError as error:
         reason = error.args[1] if len(error.args) > 1 else str(error)
+        if error.args[0] in NOT_ADMITTED - {_NO_DATABASE}:
+            raise StackError(
+                f"source {source.name}: user {source.user!r} is not admitted: {reason}",
+                hint="see user, password and tls of the source in the pipeline file",
+                code="SM-4406",
+            ) from None
         raise StackError(
             f"source {source.name}: user {source.user!r} cannot make or write "
             f"{_name(pipeline, source)}, which snapshots of single tables need: {reason}",

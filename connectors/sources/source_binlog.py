@@ -17,6 +17,7 @@ from pymysqlreplication.row_event import (
     WriteRowsEvent,
 )
 
+from shardmerge.connectors.access.mysql import NOT_ADMITTED, connect, connection_arguments
 from shardmerge.connectors.binlog.binlog_events import BinlogEvent, Logged, RowsEvent, logged
 from shardmerge.connectors.binlog.gtids import MySqlGtids, gtids_of
 from shardmerge.schemas.ddl.changes import TableName
@@ -157,10 +158,7 @@ class SourceBinlog:
         try:
             stream = BinLogStreamReader(
                 connection_settings={
-                    "host": source.host,
-                    "port": source.port,
-                    "user": source.user,
-                    "password": source.password,
+                    **connection_arguments(source),
                     "connect_timeout": _TIMEOUT_S,
                     "read_timeout": _READ_TIMEOUT_S,
                 },
@@ -212,11 +210,8 @@ class SourceBinlog:
         source = self._source
         try:
             with (
-                pymysql.connect(
-                    host=source.host,
-                    port=source.port,
-                    user=source.user,
-                    password=source.password,
+                connect(
+                    source,
                     connect_timeout=_TIMEOUT_S,
                     read_timeout=_READ_TIMEOUT_S,
                     autocommit=True,
@@ -230,6 +225,12 @@ class SourceBinlog:
 
 def _unreadable(source: Source, error: pymysql.MySQLError) -> StackError:
     reason = error.args[1] if len(error.args) > 1 else str(error)
+    if error.args[0] in NOT_ADMITTED:
+        return StackError(
+            f"source {source.name}: user {source.user!r} is not admitted: {reason}",
+            hint="see user, password and tls of the source in the pipeline file",
+            code="SM-4406",
+        )
     return StackError(
         f"source {source.name}: its binlog cannot be read: {reason}",
         hint=f"user {source.user!r} needs REPLICATION SLAVE and REPLICATION CLIENT",

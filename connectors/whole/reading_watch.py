@@ -82,7 +82,7 @@ class ReadingWatch:
         self._changes = {source.name: SourceChanges(source.name) for source in pipeline.sources}
         self._ddl = topics.ddl(pipeline).name
         self._commands = topics.commands(pipeline).name
-        self._reader = TopicReader(pipeline.kafka.bootstrap_servers)
+        self._reader = TopicReader(pipeline.kafka)
         self._format: RecordFormat | None = None
         self._next: dict[str, int] = {}
         self._open = OpenReadings(self._commands)

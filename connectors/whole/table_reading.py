@@ -111,7 +111,7 @@ class TableReading:
         self._repair = repair
         self._passed = passed
         self._connector = connector_name(pipeline, source)
-        self._servers = pipeline.kafka.bootstrap_servers
+        self._kafka = pipeline.kafka
         self._is_tidied = False
         self._ended: Read | GivenUp | None = None
 
@@ -138,7 +138,7 @@ class TableReading:
         self._passed("moved")
         name = reading_name(self._pipeline, self._source, uuid.uuid4().hex[:12])
         # Made by Connect it would have more than one partition.
-        create_topics(self._servers, [reading_offsets(self._pipeline, self._source, name)])
+        create_topics(self._kafka, [reading_offsets(self._pipeline, self._source, name)])
         self._passed("topic made")
         config = reading_config(self._pipeline, self._source, name, wanted)
         self._rest.create_stopped(name, config)
@@ -210,7 +210,7 @@ class TableReading:
 
     def _conclude(self, name: str, position: SourcePosition) -> Read | GivenUp:
         wanted = wanted_of(self._rest.config(name) or {})
-        with TopicReader(self._servers) as reader:
+        with TopicReader(self._kafka) as reader:
             runs = runs_of(
                 record.value
                 for extent in reader.extents((reading_history(name),))
@@ -260,4 +260,4 @@ class TableReading:
 
     def _delete_topics(self) -> None:
         """Delete the topics of all readings of the source, of which none is under way."""
-        delete_topics(self._servers, lambda names: reading_topics_among(names, self._connector))
+        delete_topics(self._kafka, lambda names: reading_topics_among(names, self._connector))

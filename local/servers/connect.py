@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import Artifacts
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Connect
 
 from .java_process import java_command, write_properties
-from .processes import ProcessSpec, http_answers
+from .processes import HealthCheck, ProcessSpec
+from .secured import PLAIN, Secured, environment_of
 
 _LEVELS = {
     "org.apache.kafka.connect.runtime": "INFO",
@@ -30,22 +34,65 @@ def connect_spec(
     *,
     plugins: Sequence[Path] = (),
     heap: str = "768m",
+    secured: Secured = PLAIN,
+    jars: Sequence[Path] = (),
 ) -> ProcessSpec:
-    """The worker's process; ``plugins``: folders of plugins, by default Debezium's alone."""
+    """The worker's process.
+
+    Args:
+        artifacts: What to run.
+        directory: Of its files.
+        port: On 127.0.0.1.
+        bootstrap_servers: Of Kafka.
+        plugins: Folders of plugins, by default Debezium's alone.
+        heap: Java's.
+        secured: Its secure connections.
+        jars: Folders of jars that it has on its class path besides Kafka's.
+    """
     properties = write_properties(
         directory / "worker.properties",
-        _properties(plugins or (artifacts.plugin_path,), port, bootstrap_servers),
+        {
+            **_properties(plugins or (artifacts.plugin_path,), port, bootstrap_servers),
+            **secured.connect,
+        },
     )
+    url = secured.connect["listeners"] if secured.is_on else f"http://127.0.0.1:{port}"
     main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
     return ProcessSpec(
         name="connect",
-        argv=java_command(artifacts, directory, heap, _LEVELS, main_class, str(properties)),
+        argv=java_command(
+            artifacts,
+            directory,
+            heap,
+            _LEVELS,
+            *secured.connect_java,
+            main_class,
+            str(properties),
+            jars=jars,
+        ),
         ports=(port,),
+        env=environment_of(directory.parent, "connect"),
         # Before it has joined its group a worker answers with an error.
-        health=http_answers(f"http://127.0.0.1:{port}/connectors"),
+        health=_health(secured.connect_access(url)),
         start_timeout_s=240,
         stop_timeout_s=30,
     )
+
+
+def _health(access: Connect) -> HealthCheck:
+    """Healthy when the worker answers what connectors there are."""
+
+    def check() -> str | None:
+        rest = ConnectRest.of(access, patience_s=0.0)
+        try:
+            rest.connectors()
+        except StackError as error:
+            return str(error)
+        finally:
+            rest.close()
+        return None
+
+    return check
 
 
 def _properties(plugins: Sequence[Path], port: int, bootstrap_servers: str) -> dict[str, str | int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shardmerge.local.install.artifacts import Artifacts
@@ -29,9 +29,17 @@ def write_properties(path: Path, properties: Mapping[str, str | int]) -> Path:
 
 
 def java_command(
-    artifacts: Artifacts, directory: Path, heap: str, levels: LogLevels, *arguments: str
+    artifacts: Artifacts,
+    directory: Path,
+    heap: str,
+    levels: LogLevels,
+    *arguments: str,
+    jars: Sequence[Path] = (),
 ) -> tuple[str, ...]:
-    """A Java command line over Kafka's jars, which logs to its standard output."""
+    """A Java command line over Kafka's jars, which logs to its standard output.
+
+    ``jars`` are folders of further jars.
+    """
     loggers = "".join(
         f"logger.l{i}.name = {name}\nlogger.l{i}.level = {level}\n"
         for i, (name, level) in enumerate(levels.items())
@@ -49,6 +57,6 @@ def java_command(
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={log4j}",
         "-cp",
-        f"{artifacts.kafka_jars}/*",
+        ":".join(f"{folder}/*" for folder in (artifacts.kafka_jars, *jars)),
         *arguments,
     )

@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
+from shardmerge.connectors.access.kafka import admin_client
 from shardmerge.local.install.artifacts import Artifacts
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 
 from .java_process import java_command, write_properties
 from .processes import HealthCheck, ProcessSpec, is_listening
+from .secured import PLAIN, Secured
 
 _CLUSTER_ID = "c2hhcmRtZXJnZS1sb2NhbA"  # 16 bytes in base64url, as KRaft wants it
 _LEVELS = {"kafka.server.KafkaRaftServer": "INFO", "org.apache.kafka.common.utils": "ERROR"}
 
 
 def kafka_spec(
-    artifacts: Artifacts, directory: Path, port: int, controller_port: int, heap: str = "512m"
+    artifacts: Artifacts,
+    directory: Path,
+    port: int,
+    controller_port: int,
+    heap: str = "512m",
+    *,
+    secured: Secured = PLAIN,
 ) -> ProcessSpec:
     """The broker's process; formats its log directory first when that is new."""
     data = directory / "data"
     properties = write_properties(
-        directory / "server.properties", _properties(data, port, controller_port)
+        directory / "server.properties",
+        {**_properties(data, port, controller_port), **secured.kafka},
     )
     if not (data / "meta.properties").exists():
-        _format(artifacts, directory, properties)
-    command = java_command(artifacts, directory, heap, _LEVELS, "kafka.Kafka", str(properties))
+        _format(artifacts, directory, properties, secured.scram)
+    arguments = (*secured.kafka_java, "kafka.Kafka", str(properties))
+    command = java_command(artifacts, directory, heap, _LEVELS, *arguments)
     return ProcessSpec(
         name="kafka",
         argv=command,
         ports=(port, controller_port),
-        health=_health(port),
+        health=_health(port, secured.kafka_access(f"127.0.0.1:{port}")),
         start_timeout_s=180,
         stop_timeout_s=30,
     )
@@ -68,7 +79,7 @@ def _properties(data: Path, port: int, controller_port: int) -> dict[str, str | 
     }
 
 
-def _format(artifacts: Artifacts, directory: Path, properties: Path) -> None:
+def _format(artifacts: Artifacts, directory: Path, properties: Path, scram: Sequence[str]) -> None:
     command = java_command(
         artifacts,
         directory,
@@ -81,6 +92,7 @@ def _format(artifacts: Artifacts, directory: Path, properties: Path) -> None:
         "-c",
         str(properties),
         "--ignore-formatted",
+        *(part for user in scram for part in ("--add-scram", user)),
     )
     result = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
@@ -92,11 +104,11 @@ def _format(artifacts: Artifacts, directory: Path, properties: Path) -> None:
         )
 
 
-def _health(port: int) -> HealthCheck:
+def _health(port: int, access: Kafka) -> HealthCheck:
     def check() -> str | None:
         if not is_listening(port):
             return f"nothing listens on port {port}"
-        client = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0})
+        client = admin_client(access)
         try:
             metadata = client.list_topics(timeout=2)
         except KafkaException as error:

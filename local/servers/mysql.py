@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pymysql
@@ -66,6 +67,7 @@ def mysql_spec(
     *,
     binlog: bool,
     buffer_pool: str = "128M",
+    further: Sequence[str] = (),
 ) -> ProcessSpec:
     """The server's process.
 
@@ -77,6 +79,7 @@ def mysql_spec(
         server_id: Unique among servers and connectors.
         binlog: True for a source (rows, full images, GTIDs), False for a target.
         buffer_pool: InnoDB's buffer pool size.
+        further: Options besides.
     """
     options = [
         *_base_command(artifacts, data),
@@ -87,6 +90,7 @@ def mysql_spec(
         "--socket=mysql.sock",
         "--pid-file=mysqld.pid",
         f"--innodb-buffer-pool-size={buffer_pool}",
+        *further,
     ]
     if binlog:
         options += [

@@ -25,15 +25,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from shardmerge.local.install.artifacts import DEFAULT_CACHE, Artifacts, resolve
+from shardmerge.local.install.authentication import authentication_jars
 from shardmerge.local.install.exact_values import with_exact_values
 from shardmerge.local.install.files import exclusive_lock
 from shardmerge.schemas.model.errors import ShardMergeError, StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 
 from .connect import connect_spec
 from .kafka import kafka_spec
 from .mysql import PASSWORD, USER, mysql_spec, prepare_data
 from .processes import ProcessSpec, Supervisor, require_free_port
 from .registry import CCOMPAT, registry_artifacts, registry_spec
+from .secured import Secured, saved_secured
 
 Say = Callable[[str], None]
 _MYSQL_SERVER_IDS = {"source1": 101, "source2": 102, "target": 103}
@@ -84,6 +87,8 @@ class LocalStack:
         say: Called with a line of progress.
         registry: Whether it has a schema registry. If an earlier run of the directory had one, this
             one has it in any case.
+        secured: Settings of secure connections; None: those of an earlier run of the directory.
+        before_connect: Called when every server but Connect is up.
     """
 
     def __init__(
@@ -94,10 +99,14 @@ class LocalStack:
         cache: Path = DEFAULT_CACHE,
         say: Say = lambda _: None,
         registry: bool = False,
+        secured: Secured | None = None,
+        before_connect: Callable[[], None] = lambda: None,
     ) -> None:
+        self._before_connect = before_connect
         self.directory = directory.absolute()
         self._has_registry = registry or (self.directory / _REGISTRY).is_dir()
         self.ports = ports or saved_ports(self.directory) or Ports()
+        self.secured = saved_secured(self.directory) if secured is None else secured
         self.supervisor = Supervisor(self.directory)
         self._cache = cache
         self._say = say
@@ -109,9 +118,15 @@ class LocalStack:
         return f"127.0.0.1:{self.ports.kafka}"
 
     @property
+    def kafka(self) -> Kafka:
+        """How the stack itself connects to its broker."""
+        return self.secured.kafka_access(self.bootstrap_servers)
+
+    @property
     def connect_url(self) -> str:
         """Of Kafka Connect's REST interface."""
-        return f"http://127.0.0.1:{self.ports.connect}"
+        kind = "https" if self.secured.is_on else "http"
+        return f"{kind}://127.0.0.1:{self.ports.connect}"
 
     @property
     def registry_url(self) -> str:
@@ -133,6 +148,7 @@ class LocalStack:
             (self.directory / "ports.json").write_text(
                 json.dumps(asdict(self.ports), indent=2) + "\n"
             )
+            self.secured.save(self.directory)
             try:
                 self._start_all(artifacts)
             except BaseException:
@@ -224,6 +240,7 @@ class LocalStack:
         names = (*_MYSQL_SERVER_IDS, "kafka", *((_REGISTRY,) if self._has_registry else ()))
         with ThreadPoolExecutor(max_workers=len(names)) as pool:
             list(pool.map(lambda name: self._start_one(artifacts, name, started), names))
+        self._before_connect()
         self._start_one(artifacts, "connect", started)
 
     def _start_one(self, artifacts: Artifacts, name: str, started: float) -> None:
@@ -245,10 +262,15 @@ class LocalStack:
                 _MYSQL_SERVER_IDS[name],
                 binlog=name != "target",
                 buffer_pool="256M" if name == "target" else "128M",
+                further=self.secured.mysql,
             )
         if name == "kafka":
             return kafka_spec(
-                artifacts, self.directory / name, self.ports.kafka, self.ports.controller
+                artifacts,
+                self.directory / name,
+                self.ports.kafka,
+                self.ports.controller,
+                secured=self.secured,
             )
         if name == "connect":
             plugins = [
@@ -256,12 +278,16 @@ class LocalStack:
             ]
             if self._has_registry:
                 plugins.append(registry_artifacts(self._cache, self._say).plugin_path)
+            # On the class path: as a plugin's, Java's login would not find the extension's classes.
+            jars = [authentication_jars(self._cache, self._say)] if self.secured.is_on else []
             return connect_spec(
                 artifacts,
                 self.directory / name,
                 self.ports.connect,
                 self.bootstrap_servers,
                 plugins=plugins,
+                secured=self.secured,
+                jars=jars,
             )
         if name == _REGISTRY:
             return registry_spec(

@@ -1,7 +1,8 @@
 """The pipeline file: sources, routing rules, target and Kafka, as one frozen value.
 
 The format is TOML; ``docker/pipeline.toml`` is an example. Unknown keys are errors. ``${NAME}``
-inside a string is replaced by an environment variable, so that the file need not contain passwords.
+inside a string is replaced by an environment variable when the file is read. A password can instead
+stay outside of everything that is read, see ``secrets``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from shardmerge.schemas.model.origin import OriginPart
 from shardmerge.schemas.model.policies import Mode
 
 from .connector_properties import KEY, connector_properties
+from .kafka_client import parse_client, texts
 from .routes import check_keys, check_routes, one_of, routing_rule
+from .secrets import reference
 from .settings import (
     CCOMPAT,
     ICEBERG_VERSION,
@@ -32,6 +35,7 @@ from .settings import (
     Target,
 )
 from .spark_catalog import parse_catalog
+from .tls import parse_tls
 
 T = TypeVar("T")
 TARGETS = {
@@ -73,14 +77,12 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     mode = one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
-        kafka=_kafka(_build(Kafka, _table(document, "kafka"), "[kafka]")),
-        connect=_build(
-            Connect, _read_connector(_table(document, "connect"), "[connect]"), "[connect]"
-        ),
+        kafka=_kafka(_build(Kafka, _kafka_clients(_table(document, "kafka")), "[kafka]")),
+        connect=_connect(_table(document, "connect")),
         target=_target(_table(document, "target")),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
         sources=tuple(
-            _build(Source, _read_connector(entry, where), where)
+            _build(Source, _with_tls(_read_connector(entry, where), where), where)
             for i, entry in enumerate(_list(document, "sources"))
             for where in [f"[[sources]] {i + 1}"]
         ),
@@ -138,6 +140,55 @@ def _row_topic(pipeline: Pipeline, name: str) -> None:
                 f"{MAX_SHARED_SOURCE} characters",
                 code="SM-5104",
             )
+
+
+def _with_tls(
+    entry: Mapping[str, Any], where: str, *, of_mysql: bool = True, in_java: bool = True
+) -> Mapping[str, Any]:
+    """The entry with its table ``tls`` read."""
+    reference(str(entry.get("password", "")))
+    if "tls" not in entry:
+        return entry
+    tls = parse_tls(entry["tls"], f"{where}: tls", of_mysql=of_mysql, in_java=in_java)
+    return {**entry, "tls": tls}
+
+
+def _kafka_clients(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = dict(entry)
+    if "client" in entry:
+        found["client"] = parse_client(entry["client"])
+    if "schema_registry_tls" in entry:
+        if not str(entry.get("schema_registry", "")).startswith("https:"):
+            raise ConfigError(
+                "[kafka]: schema_registry_tls needs an address with https://", code="SM-5704"
+            )
+        where = "[kafka]: schema_registry_tls"
+        tls = parse_tls(entry["schema_registry_tls"], where, of_mysql=False, in_java=True)
+        found["schema_registry_tls"] = tls
+    return found
+
+
+def _connect(entry: Mapping[str, Any]) -> Connect:
+    found = dict(
+        _with_tls(_read_connector(entry, "[connect]"), "[connect]", of_mysql=False, in_java=False)
+    )
+    if "client" in entry:
+        found["client"] = tuple(sorted(texts(entry["client"], "[connect.client]").items()))
+    connect = _build(Connect, found, "[connect]")
+    if "tls" in entry and not connect.url.startswith("https:"):
+        raise ConfigError("[connect]: tls needs a url with https://", code="SM-5704")
+    if bool(connect.user) != bool(connect.password):
+        raise ConfigError("[connect]: user and password go together", code="SM-5704")
+    if ":" in connect.user:
+        # RFC 7617: the password begins after the first colon.
+        raise ConfigError(f"[connect]: user {connect.user!r} has a colon", code="SM-5704")
+    if re.match(r"\w+://[^/]*@", connect.url):
+        raise ConfigError(
+            "[connect]: url has a user in it",
+            hint="write it as user and password of [connect]",
+            code="SM-5704",
+        )
+    return connect
 
 
 def _kafka(kafka: Kafka) -> Kafka:
@@ -205,7 +256,7 @@ def _target(entry: Mapping[str, Any]) -> Target:
     elif "catalog" in entry:
         raise ConfigError("[target]: only kind 'iceberg' has a catalog", code="SM-5402")
     else:
-        target = _build(Target, entry, "[target]")
+        target = _build(Target, _with_tls(entry, "[target]", in_java=False), "[target]")
     if target.kind not in TARGETS:
         raise ConfigError(
             f"[target]: kind {target.kind!r} is not known",
@@ -236,7 +287,7 @@ def _target(entry: Mapping[str, Any]) -> Target:
 
 
 def _iceberg(entry: Mapping[str, Any]) -> Target:
-    if unneeded := sorted({"host", "port", "user", "password"} & set(entry)):
+    if unneeded := sorted({"host", "port", "user", "password", "tls"} & set(entry)):
         raise ConfigError(
             f"[target]: kind 'iceberg' has no {unneeded[0]}",
             hint="it has a [target.catalog]",
@@ -287,7 +338,7 @@ def _build(cls: type[T], entry: Mapping[str, Any], where: str) -> T:
                 raise ConfigError(f"{where}: key {name!r} is missing", code="SM-5003")
             continue
         # What was read already is no value of TOML.
-        if name != KEY and type(entry[name]).__name__ != str(spec.type):
+        if type(entry[name]).__name__ != {"Properties": "tuple"}.get(str(spec.type), spec.type):
             raise ConfigError(
                 f"{where}: {name} must be of type {spec.type}, not {entry[name]!r}", code="SM-5004"
             )

@@ -10,6 +10,7 @@ from shardmerge.schemas.model.name_patterns import matches
 from .connector_properties import Properties
 from .routing import RoutingRule
 from .spark_catalog import SparkCatalog
+from .tls import Tls
 
 MAX_EPOCH = 999_999
 
@@ -40,7 +41,7 @@ class Source:
         port: Its port.
         user: The connector's user. It needs SELECT, RELOAD, SHOW DATABASES, REPLICATION SLAVE and
             REPLICATION CLIENT, and CREATE, SELECT, INSERT and DELETE on ``shardmerge_`` databases.
-        password: Its password.
+        password: Its password, or where it is: ``env:NAME`` or ``file:PATH``.
         server_id: The connector's own replication server id, unique among all replicas.
         databases: Regular expression of the databases that are captured.
         tables: Regular expression of the tables that are captured, as ``database.table``; "" is
@@ -54,6 +55,9 @@ class Source:
         snapshot_mode: Debezium's ``snapshot.mode``.
         epoch: Raise it by one whenever you point the connector to another server, or the server's
             binlog starts anew: positions of two binlogs have no order of their own.
+        connect_password: What the connector's configuration has instead of ``password``: a
+            reference that Connect's workers look up, such as ``${vault:secret/s1:password}``.
+        tls: How the connections to the server are encrypted and checked.
         connector: Properties that the source's connector gets besides its own; they win over those
             of ``[connect]``. Some are refused, see docs/reference/connector-properties.md.
     """
@@ -72,6 +76,8 @@ class Source:
     charset: str = "utf8mb4"
     snapshot_mode: str = "initial"
     epoch: int = 0
+    connect_password: str = ""
+    tls: Tls = field(default_factory=Tls)
     connector: Properties = ()
 
     def __post_init__(self) -> None:
@@ -100,7 +106,7 @@ class Target:
         host: Name or address of the server.
         port: Its port.
         user: The sink's user.
-        password: Its password.
+        password: Its password, or where it is: ``env:NAME`` or ``file:PATH``.
         control_database: The database in which the sink stores offsets, DDL journal and writer
             epoch; the sink creates it if it is missing. For Iceberg it is a namespace.
         kind: ``mysql``, ``mariadb``, ``tidb`` or ``iceberg``. With ``version`` it says which DDL
@@ -108,7 +114,9 @@ class Target:
         version: One to three numbers, as ``SELECT VERSION()`` begins. The default is the oldest
             MySQL that the tests run on. A newer one can have more: CHECK constraints from 8.0.16
             on. For Iceberg it is the version of the library.
-        catalog: The catalog of Iceberg tables; with it there are no host, port, user and password.
+        catalog: The catalog of Iceberg tables; with it there are no host, port, user, password
+            and tls.
+        tls: How the connections to the server are encrypted and checked.
     """
 
     host: str
@@ -119,6 +127,7 @@ class Target:
     kind: str = "mysql"
     version: str = "8.0.15"
     catalog: SparkCatalog | None = None
+    tls: Tls = field(default_factory=Tls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,10 @@ class Kafka:
         avro_converter: Connect's converter: ``apicurio`` or ``confluent``. The default is
             Apicurio's if the registry's address contains ``/apis/ccompat/``, else Confluent's.
         schema_registry_user: User for HTTP's basic authentication; "" is none.
-        schema_registry_password: That user's password.
+        schema_registry_password: That user's password, or where it is: ``env:NAME`` or
+            ``file:PATH``.
+        schema_registry_tls: Which certificates are used and trusted with the registry.
+        client: How clients connect to the brokers, in librdkafka's words.
     """
 
     bootstrap_servers: str
@@ -151,6 +163,8 @@ class Kafka:
     avro_converter: str = ""
     schema_registry_user: str = ""
     schema_registry_password: str = ""
+    schema_registry_tls: Tls = field(default_factory=Tls)
+    client: Properties = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +177,11 @@ class Connect:
         replication: Their replication factor.
         exact_values: Whether its workers have the converter of ``connectors/java``. It gives the
             exact values that Debezium alone would change.
+        user: User for HTTP's basic authentication; "" is none.
+        password: That user's password, or where it is: ``env:NAME`` or ``file:PATH``.
+        tls: Which certificates are used and trusted with the REST interface.
+        client: What Debezium's own clients for schema history and signals are told, in the words of
+            Kafka's Java clients, besides or instead of what ``[kafka.client]`` says.
         connector: Properties that all connectors get besides their own. Some are refused:
             docs/reference/connector-properties.md.
     """
@@ -171,6 +190,10 @@ class Connect:
     row_partitions: int = 1
     replication: int = 1
     exact_values: bool = True
+    user: str = ""
+    password: str = ""
+    tls: Tls = field(default_factory=Tls)
+    client: Properties = ()
     connector: Properties = ()
 
 

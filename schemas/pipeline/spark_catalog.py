@@ -19,7 +19,9 @@ class SparkCatalog:
     Attributes:
         name: First part of the tables' names in Spark: ``name.database.table``.
         properties: Pairs of key and value, sorted; each is a Spark setting
-            ``spark.sql.catalog.<name>.<key>``.
+            ``spark.sql.catalog.<name>.<key>``. The value of one with
+            ``secret``, ``password``, ``token``, ``credential`` or ``access-key`` in its name may be
+            ``env:NAME`` or ``file:PATH``.
 
     Source: Iceberg documentation, "Spark Configuration", "Catalog configuration".
     """

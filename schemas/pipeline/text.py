@@ -11,6 +11,7 @@ from shardmerge.schemas.model.policies import RoutePolicies
 from .connector_properties import KEY
 from .routing import RoutingRule
 from .settings import Pipeline, Target
+from .tls import Tls
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
@@ -32,8 +33,8 @@ def _target(target: Target) -> list[str]:
     catalog = values.pop("catalog")
     if catalog is None:
         return [_block("[target]", values)]
-    for nowhere in ("host", "port", "user", "password"):
-        del values[nowhere]
+    for nowhere in ("host", "port", "user", "password", "tls"):
+        values.pop(nowhere, None)
     properties = {f'"{key}"': value for key, value in catalog.properties}
     named = _block("[target.catalog]", {"name": catalog.name, **properties})
     return [_block("[target]", values), named]
@@ -66,10 +67,16 @@ def _policies(policies: RoutePolicies) -> dict[str, Any]:
 
 
 def _values(record: Any) -> dict[str, Any]:
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
-    if KEY in values:
-        values[KEY] = dict(values[KEY])
-    return values
+    found = {field.name: getattr(record, field.name) for field in fields(record)}
+    for name in (KEY, "client"):
+        if name in found:
+            found[name] = dict(found[name])
+    if found.get("client") == {}:
+        del found["client"]
+    for name in ("tls", "schema_registry_tls"):
+        if found.get(name) == Tls():
+            del found[name]
+    return found
 
 
 def _block(head: str, values: dict[str, Any]) -> str:
@@ -86,10 +93,12 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, Tls):
+        return _toml({name: text for name, text in _values(value).items() if text})
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
     if isinstance(value, dict):
         parts = (f"{_key(name)} = {_toml(item)}" for name, item in value.items())
         return "{" + ", ".join(parts) + "}"
-    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -13,6 +13,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.metrics.sink_meter import Pair, Places, SinkMeter
 from shardmerge.spark_sink.metrics.waiting_kinds import WaitingKind
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
+from shardmerge.spark_sink.planning.retention import RetentionLeft
 
 from .statement_runs import StatementResult
 
@@ -53,10 +54,10 @@ class DriverMetrics:
         """The loop goes on."""
         self._meter.round_ended(time.time())
 
-    def retention_read(self, deadlines: Mapping[Pair, float]) -> None:
-        """Take when Kafka may delete waiting rows, in seconds since 1970."""
+    def retention_read(self, left: Mapping[Pair, RetentionLeft]) -> None:
+        """Take what is left until Kafka may delete waiting rows."""
         with self._lock:
-            self._meter.retention = deadlines
+            self._meter.retention = left
 
     def held_rows(self) -> dict[Pair, Sequence[tuple[Partition, int]]]:
         """Where the waiting rows of held shards begin, by source and target."""

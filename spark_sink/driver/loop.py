@@ -87,7 +87,7 @@ class Driver:
         epoch: int,
     ) -> None:
         def open_reader() -> RowReader:
-            return RowReader(pipeline.kafka.bootstrap_servers)
+            return RowReader(pipeline.kafka)
 
         retry_s = pipeline.sink.retry_interval_s
         format_ = row_format(RegistryAddress.of(pipeline.kafka))

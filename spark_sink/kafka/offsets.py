@@ -7,7 +7,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from confluent_kafka import (
-    Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -16,10 +15,12 @@ from confluent_kafka import (
     TopicPartition,
     Uuid,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
+from confluent_kafka.admin import OffsetSpec, TopicDescription
 
+from shardmerge.connectors.access.kafka import admin_client, consumer, unanswered
 from shardmerge.connectors.kafka.partition_offsets import partition_offsets
 from shardmerge.schemas.model.errors import ContractError, StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .row_topics import RowTopic
@@ -31,14 +32,10 @@ _CHUNK = 1_000
 class OffsetReader:
     """Answers where partitions end. A query that fails raises, so nothing advances."""
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._admin = AdminClient(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "client.id": "shardmerge-sink-offsets",
-                "log_level": 2,  # a failed query raises, which says it once
-            }
-        )
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        # A failed query raises, which says it once.
+        self._admin = admin_client(kafka, client_id="shardmerge-sink-offsets")
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         """Topic → number of its partitions; only topics that exist.
@@ -49,7 +46,7 @@ class OffsetReader:
         try:
             metadata = self._admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics
         except KafkaException as error:
-            raise _unanswered(error) from error
+            raise unanswered(self._kafka, error) from error
         found = {}
         for topic in topics:
             known = metadata.get(topic)
@@ -86,7 +83,7 @@ class OffsetReader:
                     ) from error
                 found[name] = RowTopic(_topic_id(topic.topic_id), len(topic.partitions))
         except KafkaException as error:
-            raise _unanswered(error) from error
+            raise unanswered(self._kafka, error) from error
         return found
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
@@ -145,10 +142,10 @@ class TopicTail:
     It uses no consumer group: the object itself keeps its place, and a new one begins again.
     """
 
-    def __init__(self, bootstrap_servers: str, topics: Iterable[str]) -> None:
-        self._consumer = Consumer(
+    def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
+        self._consumer = consumer(
+            kafka,
             {
-                "bootstrap.servers": bootstrap_servers,
                 "client.id": "shardmerge-sink-tail",
                 "group.id": "shardmerge-sink-tail",  # required by the client, never joined
                 "enable.auto.commit": False,
@@ -159,7 +156,7 @@ class TopicTail:
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 20,
                 "fetch.error.backoff.ms": 100,
-            }
+            },
         )
         self._consumer.assign([TopicPartition(topic, 0, 0) for topic in topics])
 
@@ -210,11 +207,3 @@ def _topic_id(told: Uuid | None) -> str:
         return ""
     halves = (told.get_most_significant_bits(), told.get_least_significant_bits())
     return str(told) if any(halves) else ""
-
-
-def _unanswered(error: KafkaException) -> StackError:
-    return StackError(
-        f"Kafka does not answer: {error.args[0].str()}",
-        hint="see the brokers' logs",
-        code="SM-4101",
-    )

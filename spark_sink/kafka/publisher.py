@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaException
 
+from shardmerge.connectors.access.kafka import producer
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
@@ -25,19 +27,19 @@ class ProgressPublisher:
     When a record gets lost, the next change replaces it; no decision depends on these records.
     """
 
-    def __init__(self, bootstrap_servers: str, topic: str, format_: RecordFormat = AVRO) -> None:
+    def __init__(self, kafka: Kafka, topic: str, format_: RecordFormat = AVRO) -> None:
         self._topic = topic
         self._format = format_
         self._sent: dict[TargetTable, SinkProgress] = {}
         self._sent_at: dict[TargetTable, float] = {}
-        self._producer = Producer(
+        self._producer = producer(
+            kafka,
             {
-                "bootstrap.servers": bootstrap_servers,
                 "client.id": "shardmerge-sink-progress",
                 "acks": "all",
                 "linger.ms": 0,
                 "message.max.bytes": MAX_RECORD_BYTES,
-            }
+            },
         )
 
     def is_due(self, target: TargetTable) -> bool:

@@ -11,9 +11,11 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from shardmerge.connectors.access.kafka import consumer
 from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import MAX_ROW_BYTES
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.rows.decoding.row_envelope import MOVES, MovedRow
@@ -75,8 +77,8 @@ For a backlog of a million rows these cost the brokers 1.1 s of CPU time at 5 ms
 class RowReader:
     """A consumer of row topics, for one ``RangeCursor`` at a time."""
 
-    def __init__(self, bootstrap_servers: str, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> None:
-        self.consumer = row_consumer(bootstrap_servers, fetch_wait_ms)
+    def __init__(self, kafka: Kafka, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> None:
+        self.consumer = row_consumer(kafka, fetch_wait_ms)
         self._known: set[str] = set()
 
     def open(self, ranges: Sequence[OffsetRange]) -> RangeCursor:
@@ -269,14 +271,14 @@ def _value(message: Message) -> bytes | None:
     return MovedRow(value) if is_moved and value is not None else value
 
 
-def row_consumer(bootstrap_servers: str, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> Consumer:
+def row_consumer(kafka: Kafka, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> Consumer:
     """A consumer for row topics: read committed, assigned by hand, no offsets kept in Kafka.
 
     When there are no more records, a broker may delay its answer by ``fetch_wait_ms``.
     """
-    return Consumer(
+    return consumer(
+        kafka,
         {
-            "bootstrap.servers": bootstrap_servers,
             "group.id": "shardmerge-sink",  # needed by the client, never joined
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -289,5 +291,5 @@ def row_consumer(bootstrap_servers: str, fetch_wait_ms: int = SMALL_FETCH_WAIT_M
             "receive.message.max.bytes": MAX_ROW_BYTES + (1 << 20),
             "queued.max.messages.kbytes": 65_536,
             "socket.nagle.disable": True,
-        }
+        },
     )

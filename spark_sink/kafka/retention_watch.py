@@ -1,4 +1,4 @@
-"""Until when Kafka keeps the oldest waiting row of each held shard.
+"""How long Kafka still keeps the oldest waiting row of each held shard.
 
 A thread of its own asks for that every few seconds, with a consumer of its own, while shards are
 held: the driver does not wait for it. A row that was read is not read again.
@@ -10,11 +10,19 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
 
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import ConfigResource
 
+from shardmerge.connectors.access.kafka import admin_client
 from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.planning.retention import (
+    Bounds,
+    OldestRow,
+    RetentionLeft,
+    retention_left,
+)
 
 from .range_reader import row_consumer
 
@@ -22,10 +30,13 @@ log = logger(__name__)
 
 Pair: TypeAlias = tuple[str, str]
 """A source and a target."""
-Waiting: TypeAlias = Mapping[Pair, Collection[tuple[Partition, int]]]
-"""By source and target: whole partitions with waiting rows, and the offset of the first one."""
+Place: TypeAlias = tuple[Partition, int]
+"""A whole partition, and the offset of its first waiting row."""
+Waiting: TypeAlias = Mapping[Pair, Collection[Place]]
 MAX_PLACES = 500
 """Most partitions that are looked at; the rest waits for the next look after these are known."""
+SAMPLE = 100
+"""Most records that are read for their mean size."""
 _PAUSE_S = 5.0
 _TIMEOUT_S = 10.0
 
@@ -34,23 +45,23 @@ class RetentionWatch:
     """Finds out when Kafka may delete waiting rows.
 
     Args:
-        bootstrap_servers: Of Kafka.
+        kafka: Where, and how to connect.
         waiting: Says which rows wait; called in the watch's thread.
-        take: Gets the earliest time of deletion, in seconds since 1970, for each source and target
-            that has one: rows in topics that keep them for ever have none.
+        take: Gets what is left, for each source and target whose waiting rows Kafka may delete:
+            rows in topics that keep them for ever have no entry.
     """
 
     def __init__(
         self,
-        bootstrap_servers: str,
+        kafka: Kafka,
         waiting: Callable[[], Waiting],
-        take: Callable[[Mapping[Pair, float]], None],
+        take: Callable[[Mapping[Pair, RetentionLeft]], None],
     ) -> None:
-        self._bootstrap_servers = bootstrap_servers
+        self._kafka = kafka
         self._waiting = waiting
         self._take = take
         self._stop = threading.Event()
-        self._came: dict[tuple[Partition, int], float] = {}
+        self._seen: dict[Place, OldestRow] = {}
         self._thread = threading.Thread(target=self._run, name="retention", daemon=True)
 
     def start(self) -> None:
@@ -70,34 +81,38 @@ class RetentionWatch:
                 log.warning("retention_unread", error=error)
             self._stop.wait(_PAUSE_S)
 
-    def look(self) -> dict[Pair, float]:
-        """The earliest time of deletion by source and target.
+    def look(self) -> dict[Pair, RetentionLeft]:
+        """What is left by source and target.
 
         Raises:
             KafkaException, TimeoutError: Kafka did not answer.
         """
         waiting = self._waiting()
         places = {place for some in waiting.values() for place in some}
-        self._came = {place: came for place, came in self._came.items() if place in places}
+        self._seen = {place: row for place, row in self._seen.items() if place in places}
         if not places:
             return {}
-        keeps = self._retention_s({partition.topic for partition, _ in places})
-        limited = [place for place in sorted(places) if place[0].topic in keeps]
-        self._read([place for place in limited if place not in self._came][:MAX_PLACES])
-        found: dict[Pair, float] = {}
+        bounds = self._bounds({partition.topic for partition, _ in places})
+        bounded = [place for place in sorted(places) if bounds[place[0].topic]]
+        self._read([place for place in bounded if place not in self._seen][:MAX_PLACES])
+        known = [place for place in bounded if place in self._seen]
+        sized = {partition for partition, _ in known if bounds[partition.topic].size is not None}
+        ends = self._ends(sized)
+        found: dict[Pair, RetentionLeft] = {}
         for pair, some in waiting.items():
-            ends = [
-                self._came[place] + keeps[place[0].topic]
-                for place in some
-                if place in self._came and place[0].topic in keeps
-            ]
-            if ends:
-                found[pair] = min(ends)
+            left = retention_left(
+                (bounds[partition.topic], self._seen[partition, offset],
+                 ends.get(partition, offset) - offset)
+                for partition, offset in some
+                if (partition, offset) in self._seen
+            )  # fmt: skip
+            if left is not None:
+                found[pair] = left
         return found
 
-    def _retention_s(self, names: Collection[str]) -> dict[str, float]:
-        """Topic → seconds for which it keeps records; only topics that delete them by age."""
-        admin = AdminClient({"bootstrap.servers": self._bootstrap_servers})
+    def _bounds(self, names: Collection[str]) -> dict[str, Bounds]:
+        """Topic → what it keeps."""
+        admin = admin_client(self._kafka)
         asked = admin.describe_configs(
             [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)],
             request_timeout=_TIMEOUT_S,
@@ -105,30 +120,56 @@ class RetentionWatch:
         found = {}
         for resource, answer in asked.items():
             entries = answer.result(_TIMEOUT_S)
-            retention_ms = int(entries["retention.ms"].value)
-            if "delete" in entries["cleanup.policy"].value and retention_ms >= 0:
-                found[str(resource.name)] = retention_ms / 1000
+            ms, size = (int(entries[f"retention.{of}"].value) for of in ("ms", "bytes"))
+            deletes = "delete" in entries["cleanup.policy"].value
+            found[str(resource.name)] = Bounds(
+                ms / 1000 if deletes and ms >= 0 else None, size if deletes and size >= 0 else None
+            )
         return found
 
-    def _read(self, places: Collection[tuple[Partition, int]]) -> None:
-        """Note when the first record at or behind each place came.
+    def _ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        """Partition → the offset behind its last record."""
+        if not partitions:
+            return {}
+        consumer = row_consumer(self._kafka)
+        try:
+            return {
+                partition: consumer.get_watermark_offsets(
+                    TopicPartition(partition.topic, partition.number), timeout=_TIMEOUT_S
+                )[1]
+                for partition in partitions
+            }
+        finally:
+            consumer.close()
 
-        A place before the beginning of its partition has lost rows: it counts as of 1970.
-        """
+    def _read(self, places: Collection[Place]) -> None:
+        """Look at the first records at or behind each place."""
         if not places:
             return
-        consumer = row_consumer(self._bootstrap_servers)
+        consumer = row_consumer(self._kafka)
         try:
             for place in places:
                 partition, offset = place
                 at = TopicPartition(partition.topic, partition.number, offset)
                 beginning, _ = consumer.get_watermark_offsets(at, timeout=_TIMEOUT_S)
                 if offset < beginning:
-                    self._came[place] = 0.0
+                    self._seen[place] = OldestRow(0.0, 0.0, is_deleted=True)
                     continue
                 consumer.assign([at])
-                for record in consumer.consume(1, _TIMEOUT_S):
-                    if record.error() is None:
-                        self._came[place] = record.timestamp()[1] / 1000
+                if records := _first(consumer):
+                    sizes = [len(r.value() or b"") + len(r.key() or b"") for r in records]
+                    came_s = records[0].timestamp()[1] / 1000
+                    self._seen[place] = OldestRow(came_s, sum(sizes) / len(sizes))
         finally:
             consumer.close()
+
+
+def _first(consumer: Consumer) -> list[Message]:
+    """The records from the consumer's place on, at most ``SAMPLE``, up to the partition's end."""
+    found: list[Message] = []
+    while len(found) < SAMPLE:
+        record = consumer.poll(_TIMEOUT_S)
+        if record is None or record.error() is not None:
+            break
+        found.append(record)
+    return found

@@ -16,6 +16,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
+from shardmerge.spark_sink.planning.retention import RetentionLeft
 
 from .lag import Lags
 from .waiting_kinds import WaitingKind
@@ -47,11 +48,11 @@ class SinkMeter:
     """What the metrics of one sink process are made from.
 
     Attributes:
-        retention: Source and target → when Kafka may delete the oldest waiting row of a held shard,
-            in seconds since 1970.
+        retention: Source and target → what is left until Kafka may delete the oldest waiting row
+            of a held shard.
     """
 
-    retention: Mapping[Pair, float] = field(default_factory=dict)
+    retention: Mapping[Pair, RetentionLeft] = field(default_factory=dict)
     _rows: Counter[Pair] = field(default_factory=Counter)
     _bytes: Counter[Pair] = field(default_factory=Counter)
     _failures: Counter[str] = field(default_factory=Counter)
@@ -122,8 +123,11 @@ class SinkMeter:
             yield Sample(catalog.SINK_RETRIES, (name,), count)
         for name, durations in self._statement_times.items():
             yield Sample(catalog.SINK_STATEMENT_SECONDS, (name,), durations)
-        for pair, deadline_s in self.retention.items():
-            yield Sample(catalog.SINK_RETENTION, pair, deadline_s - now_s)
+        for pair, left in self.retention.items():
+            if left.deadline_s is not None:
+                yield Sample(catalog.SINK_RETENTION, pair, left.deadline_s - now_s)
+            if left.left_bytes is not None:
+                yield Sample(catalog.SINK_RETENTION_BYTES, pair, left.left_bytes)
         for reported in self._reported.values():
             yield from self._target(reported, now_s)
             yield from self._pairs(reported, now_s)
@@ -149,11 +153,14 @@ class SinkMeter:
             yield Sample(catalog.SINK_OPEN, (name, state), len(since))
             yield Sample(catalog.SINK_OPEN_SECONDS, (name, state), _age(since, now_s))
         by_kind: dict[WaitingKind, list[int]] = {kind: [] for kind in WaitingKind}
+        by_code = Counter({(kind, ""): 0 for kind in WaitingKind})
         for shard in record.shards:
             if (kind := reported.kinds.get(shard.shard)) is not None:
                 by_kind[kind].append(shard.since_ms)
+                by_code[kind, shard.code] += 1
+        for (kind, code), count in by_code.items():
+            yield Sample(catalog.SINK_WAITING, (name, kind.value, code), count)
         for kind, since in by_kind.items():
-            yield Sample(catalog.SINK_WAITING, (name, kind.value), len(since))
             yield Sample(catalog.SINK_WAITING_SECONDS, (name, kind.value), _age(since, now_s))
 
     def _pairs(self, reported: _Reported, now_s: float) -> Iterator[Sample]:

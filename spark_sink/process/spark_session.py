@@ -79,12 +79,18 @@ class SparkStart:
             self._failure = error
 
 
-def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -> Any:
+def start_spark(
+    settings: SinkSettings,
+    conf: Mapping[str, str] | None = None,
+    hidden: Mapping[str, str] | None = None,
+) -> Any:
     """A Spark session. A local one listens on 127.0.0.1 only; a web page has to be asked for.
 
     Args:
         settings: See ``SinkSettings``.
         conf: Spark's settings that a kind of target needs besides.
+        hidden: The same, but they are set when Spark runs: ``conf`` stands on the command line of
+            its JVM, which every user of the machine can read.
     """
     # The workers must be this Python: the driver's values are pickled for them.
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -117,4 +123,6 @@ def start_spark(settings: SinkSettings, conf: Mapping[str, str] | None = None) -
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    for key, value in (hidden or {}).items():
+        session.conf.set(key, value)
     return session

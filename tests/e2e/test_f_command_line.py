@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner, Result
@@ -187,7 +188,9 @@ class Running:
         self.log = (directory.parent / "run.log").open("ab")
         program = [sys.executable, "-m", "shardmerge.cli.main", "run"]
         options = ["--pipeline", str(line.pipeline_path), "--directory", str(directory)]
-        options += ["--web-port", str(Ports.free().web)]
+        free = Ports.free()
+        self.metrics_port = free.registry
+        options += ["--web-port", str(free.web), "--metrics-port", str(self.metrics_port)]
         self.process = subprocess.Popen(
             [*program, *options],
             stdout=self.log,
@@ -201,6 +204,16 @@ class Running:
             return int(json.loads((self.directory / "run" / f"{part}.json").read_text())["pid"])
         except FileNotFoundError:
             return 0
+
+    def measured(self, further: int, name: str) -> bool:
+        """Whether the port of metrics, or the one so many further, tells of a metric."""
+        try:
+            with urlopen(
+                f"http://127.0.0.1:{self.metrics_port + further}/metrics", timeout=10
+            ) as answer:
+                return f"\n{name}{{" in answer.read().decode()
+        except OSError:
+            return False
 
     def left(self) -> list[str]:
         """The command lines of processes that belong to it, whatever their parents are."""
@@ -252,6 +265,8 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
     execute(line, "s1", "ALTER TABLE plaincli_app.t_1 ADD COLUMN after_kills INT")
     execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (200, 1, 1)")
     wait_for(lambda: 200 in ids(line), "row behind DDL after the kills")
+    wait_for(lambda: running.measured(0, "shardmerge_sink_rows_total"), "metrics of the sink")
+    wait_for(lambda: running.measured(1, "shardmerge_connector_state"), "metrics of the watchdog")
 
     running.process.terminate()
 

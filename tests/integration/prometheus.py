@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +18,20 @@ from shardmerge.local.install.debs import Wanted, loader_command, unpack_package
 from shardmerge.local.install.files import exclusive_lock
 
 PATIENCE_S = 60.0
+ALERTS = Path(__file__).resolve().parents[2] / "docker" / "prometheus" / "alerts.yml"
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def hurried() -> str:
+    """The rules with bounds of seconds instead of minutes and days; retention's stays."""
+    text = re.sub(r"for: \d+m", "for: 1s", ALERTS.read_text())
+    text = re.sub(r"(time\(\) - \S+|_seconds(?:\{[^}]*\})?) > \d+", r"\1 > 2", text)
+    return text.replace("[15m]", "[15s]")
 
 
 def program(name: str, cache: Path) -> tuple[str, ...]:
@@ -49,16 +65,24 @@ class Prometheus:
         alerts = self._get("/api/v1/alerts")["alerts"]
         return {a["labels"]["alertname"] for a in alerts if a["state"] == "firing"}
 
-    def until(self, what: str, holds: Callable[[], bool]) -> None:
+    def _told(self) -> str:
+        """What a failed wait is explained with."""
+        try:
+            values = self.query('{__name__=~"shardmerge_sink_(w|open|ret).+|ALERTS|up"} != 0')
+        except OSError:
+            return self._log.read_text()[-2000:]
+        return "\n".join(f"{each['metric']}: {each['value'][1]}" for each in values)
+
+    def until(self, what: str, holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
         """Wait until something holds."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + patience_s
         while True:
             try:
                 if holds():
                     return
             except OSError:
                 pass  # it starts
-            assert time.monotonic() < deadline, f"{what}; {self._log.read_text()[-2000:]}"
+            assert time.monotonic() < deadline, f"{what}: {self._told()}"
             time.sleep(0.2)
 
 

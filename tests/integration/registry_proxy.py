@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+import sys
 import threading
 from base64 import b64encode
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ class RegistryProxy(ThreadingHTTPServer):
 
     Args:
         url: Of the registry's interface; everything of its server is passed on.
+        context: For TLS; None: without.
 
     Attributes:
         password: Of ``USER``; it may change at any time.
@@ -27,15 +30,27 @@ class RegistryProxy(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, url: str, password: str) -> None:
+    def __init__(self, url: str, password: str, context: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.behind = urlsplit(url)
         self.password = password
-        self.url = self.behind._replace(netloc=f"127.0.0.1:{self.server_port}").geturl()
+        here = self.behind._replace(netloc=f"127.0.0.1:{self.server_port}")
+        self.url = here.geturl()
+        if context is not None:
+            # Not while it accepts: a client that is refused must not stop the others.
+            self.socket = context.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
+            self.url = here._replace(scheme="https").geturl()
 
     def lets_in(self, authorization: str | None) -> bool:
         pair = b64encode(f"{USER}:{self.password}".encode()).decode()
         return authorization == f"Basic {pair}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that is refused has the error; this process says nothing of it."""
+        if not isinstance(sys.exception(), (ssl.SSLError, ConnectionError)):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -76,9 +91,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def registry_proxy(url: str, password: str) -> Iterator[RegistryProxy]:
+def registry_proxy(
+    url: str, password: str, context: ssl.SSLContext | None = None
+) -> Iterator[RegistryProxy]:
     """The proxy, while the context lasts."""
-    with RegistryProxy(url, password) as proxy:
+    with RegistryProxy(url, password, context) as proxy:
         thread = threading.Thread(target=proxy.serve_forever)
         thread.start()
         try:

@@ -90,10 +90,15 @@ def start(stack: LocalStack, name: str, number: int, *options: str) -> Kind:
 def only_what_it_has(session: MySqlSession, item: Item) -> Item | None:
     """A column with the values that the server takes; None when it has no such type.
 
-    MariaDB has fewer charsets and collations. Its JSON is a text with a check.
+    MariaDB has fewer charsets and collations. Its JSON is a text with a check. What
+    MySQL 5.7 shows of JSON differs from what 8.0 shows of the same value: line ends of a binary
+    value as they are, and -0.0 as -0.
     """
     if session.is_mariadb and item.definition.startswith("JSON"):
         item = replace(item, definition=item.definition.replace("JSON", MARIADB_JSON))
+    elif item.definition.startswith("JSON") and is_57(session):
+        shown = rf"REPLACE(REPLACE({item.shown}, '\n', '\\n'), '-0.0', '-0')"
+        item = replace(item, shown=shown)
     try:
         session.execute(f"CREATE TABLE tried (`{item.column}` {item.definition})")
     except TargetError:
@@ -103,6 +108,12 @@ def only_what_it_has(session: MySqlSession, item: Item) -> Item | None:
     finally:
         session.execute("DROP TABLE tried")
     return replace(item, literals=taken) if taken else None
+
+
+def is_57(session: MySqlSession) -> bool:
+    """Whether the server is a MySQL 5.7."""
+    ((version,),) = session.query("SELECT VERSION()")
+    return str(version).startswith("5.7.")
 
 
 def _is_taken(session: MySqlSession, literal: str) -> bool:

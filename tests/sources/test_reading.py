@@ -90,7 +90,7 @@ def test_each_row_comes_once_whatever_restarts(
 
 def assert_marked(stack: LocalStack, topic: str, offsets: list[int]) -> None:
     """The sink can tell that these two records are one update of a key."""
-    reader = RowReader(stack.bootstrap_servers)
+    reader = RowReader(stack.kafka)
     wanted = OffsetRange(topic, 0, offsets[0], offsets[-1] + 1, tells_moves=True)
     found = [value for records, _ in chunks(reader.open([wanted])) for value in records.values]
     reader.close()

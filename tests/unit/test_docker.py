@@ -2,7 +2,9 @@
 
 import configparser
 import json
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,15 @@ import yaml
 
 from shardmerge.cli.deployment.supervision import STOP_S
 from shardmerge.cli.main import main
-from shardmerge.connectors.debezium.source_config import EXACT_VALUES_PLUGIN, NO_ROW_TWICE
+from shardmerge.connectors.debezium.source_config import (
+    EXACT_VALUES_PLUGIN,
+    NO_ROW_TWICE,
+    connector_config,
+)
+from shardmerge.local.install.artifacts import read_checksums
 from shardmerge.local.servers.registry import RegistryArtifacts, registry_spec
 from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.secrets import PROVIDERS
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -65,8 +73,46 @@ def test_the_pipeline_file_names_services_and_gets_its_variables() -> None:
     assert hosts <= set(SERVICES)
     assert PIPELINE.kafka.bootstrap_servers.split(":")[0] in SERVICES
     assert PIPELINE.connect.url.split("/")[2].split(":")[0] in SERVICES
-    for service in ("agents", "sink", "watchdog"):
-        assert set(re.findall(r"\$\{(\w+)\}", text)) == set(SERVICES[service]["environment"])
+    # Each password is where it is used: the worker and the watchdog connect to the sources.
+    assert not re.findall(r"\$\{(\w+)\}", text)
+    assert {s.password for s in PIPELINE.sources} == {"env:SOURCE_PASSWORD"}
+    assert PIPELINE.target.password == "env:TARGET_PASSWORD"
+    passwords = {
+        service: {name for name in has.get("environment", {}) if name in PASSWORDS}
+        for service, has in SERVICES.items()
+    }
+    of_source, of_target = {"SOURCE_PASSWORD"}, {"TARGET_PASSWORD"}
+    assert {service: names for service, names in passwords.items() if names} == {
+        **dict.fromkeys(("mysql-s1", "mysql-s2", "connect", "watchdog"), of_source),
+        **dict.fromkeys(("mysql-target", "sink"), of_target),
+    }
+
+
+def test_the_worker_has_the_provider_that_connectors_refer_to() -> None:
+    config = connector_config(PIPELINE, PIPELINE.sources[0])
+    worker = SERVICES["connect"]["environment"]
+    assert config["database.password"] == "${env:SOURCE_PASSWORD}"
+    assert worker["CONNECT_CONFIG_PROVIDERS"] == "env"
+    assert worker["CONNECT_CONFIG_PROVIDERS_ENV_CLASS"] == PROVIDERS["env"]
+
+
+def test_no_health_check_shows_a_password() -> None:
+    assert "-p" not in str(COMPOSE["x-source"]["healthcheck"]["test"])
+
+
+@pytest.mark.parametrize(("script", "user"), [("source", "debezium"), ("target", "shardmerge")])
+def test_the_accounts_get_the_passwords_of_the_variables(script: str, user: str) -> None:
+    program = f"docker_process_sql() {{ cat; }}; . {DOCKER / 'mysql' / script}.sh"
+    password = r"it's a \ $HOME"
+    env = {"PATH": os.environ["PATH"], f"{script.upper()}_PASSWORD": password}
+    made = subprocess.run(
+        ["bash", "-c", program], env=env, capture_output=True, text=True, check=True
+    ).stdout
+    escaped = password.replace("\\", "\\\\").replace("'", "\\'")
+    assert f"CREATE USER '{user}'@'%' IDENTIFIED BY '{escaped}';" in made
+    assert f"TO '{user}'@'%';" in made
+    # The image executes a script that may be executed, and then it lacks the image's functions.
+    assert not os.access(DOCKER / "mysql" / f"{script}.sh", os.X_OK) or os.geteuid() == 0
 
 
 def uncommented(text: str) -> str:
@@ -194,8 +240,14 @@ def test_the_unit_of_systemd_runs_a_pipeline_and_stops_its_parts_in_order(tmp_pa
     unit.read(DOCKER / "shardmerge@.service")
     service = unit["Service"]
 
-    program, *words = service["ExecStart"].split()
+    program, *words, further = service["ExecStart"].split()
     assert program.endswith("/bin/shardmerge")
+    # systemd puts the words of the variable there, which an operator sets.
+    assert further == "$RUN_OPTIONS"
+    assert service["Environment"] == "RUN_OPTIONS="
+    shown = re.search(r"RUN_OPTIONS=(--.+)", (DOCKER / "shardmerge@.service").read_text())
+    assert shown is not None
+    words += shown[1].split()
     assert read_by_the_command(words, tmp_path) == "shardmerge run"
     # Else systemd would end the sink's Spark before the sink.
     assert service["KillMode"] == "mixed"
@@ -209,6 +261,34 @@ def test_the_connect_image_compiles_the_converter_and_says_that_it_is_there() ->
     assert f"echo {NO_ROW_TWICE}" in text
     assert (ROOT / "connectors" / "java" / "ExactValues.java").is_file()
     assert SERVICES["connect"]["build"]["dockerfile"] == "docker/connect.Dockerfile"
+
+
+def test_the_connect_image_has_the_exporter_that_is_tested_and_prometheus_reads_it() -> None:
+    text = (DOCKER / "connect.Dockerfile").read_text()
+    fetched = (ROOT / "local/install/ivy-jmx.xml").read_text()
+    version = re.search(r'name="jmx_prometheus_javaagent" rev="([\d.]+)"', fetched)
+    assert version is not None
+    assert f":jmx_prometheus_javaagent:{version[1]} " in text
+    [digest] = read_checksums((ROOT / "local/install/checksums-jmx.txt").read_text()).values()
+    assert digest in text
+    option = SERVICES["connect"]["environment"]["KAFKA_OPTS"]
+    jar, port, rules = re.split("[=:]", option.removeprefix("-javaagent:"))
+    assert {str(Path(jar).parent), str(Path(rules).parent)} == {"/kafka/jmx"}
+    assert f"/jmx/{Path(jar).name} /kafka/jmx/" in text
+    assert f"COPY docker/jmx/{Path(rules).name} /kafka/jmx/" in text
+    scraped = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+    [target] = [j for j in scraped["scrape_configs"] if j["job_name"] == "connect"]
+    assert target["static_configs"] == [{"targets": [f"connect:{port}"]}]
+
+
+def test_every_port_of_metrics_that_prometheus_reads_is_the_one_of_its_service() -> None:
+    scraped = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
+    for job in scraped["scrape_configs"]:
+        [address] = job["static_configs"][0]["targets"]
+        service, _, port = address.partition(":")
+        command = SERVICES[service].get("command", [])
+        if "--metrics-port" in command:
+            assert command[command.index("--metrics-port") + 1] == port
 
 
 def test_the_docker_folder_holds_no_python() -> None:

@@ -151,6 +151,16 @@ def gap_before(
     return Gap(tuple(missing), partial, tuple(passed))
 
 
+def lost_statements(gap: Gap) -> tuple[Statement, ...]:
+    """The statements whose records alone are missing, in order; none where rows are missing, too.
+
+    Debezium has read them, and the task that failed took their records along. Their texts are
+    known, so the records need not be waited for.
+    """
+    lost = tuple(i for i in gap.missing if isinstance(i, Statement) and not _is_row(i))
+    return lost if gap.partial is None and len(lost) == len(gap.missing) else ()
+
+
 def _begun_transaction(ahead: Sequence[Logged], offset: SourceOffset) -> int:
     """Where the transaction begins that the offset has delivered in part; -1 without one."""
     if not offset.event and not offset.row:

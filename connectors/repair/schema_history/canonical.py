@@ -10,13 +10,20 @@ Source: Debezium 3.6, the listeners of ``MySqlAntlrDdlParser``; benchmarks/debez
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.mysql_text import column_type, string_literal
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.tables import Column, DefaultKind, Index, IndexKind, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+
+_AS_BYTES: Mapping[str, ColumnType] = {
+    "inet4": ColumnType("binary", 4),
+    "inet6": ColumnType("binary", 16),
+}
+"""MariaDB's types that Debezium 3.5.0 does not know: in the binlog they are such bytes."""
 
 
 def create_text(name: TableName, schema: TableSchema) -> str:
@@ -28,14 +35,17 @@ def create_text(name: TableName, schema: TableSchema) -> str:
 
 
 def _column(column: Column) -> str:
-    kind = replace(column.type, collation="", srid=None)
+    known = _AS_BYTES.get(column.type.name, column.type)
+    kind = replace(known, collation="", srid=None)
     text = f"{quote_identifier(column.name)} {column_type(kind)}"
     text += " NULL" if column.nullable else " NOT NULL"
     if column.auto_increment:
         text += " AUTO_INCREMENT"
     default = column.default
     # Debezium cannot convert bits and bytes that are a default.
-    is_plain = default is not None and not default.text.startswith(("0x", "b'"))
+    is_plain = (
+        known is column.type and default is not None and not default.text.startswith(("0x", "b'"))
+    )
     if default is not None and default.kind is DefaultKind.LITERAL and is_plain:
         text += f" DEFAULT {string_literal(default.text)}"
     return text

@@ -16,6 +16,7 @@ from itertools import accumulate
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.errors import ContractError, ShardMergeError
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
 from shardmerge.spark_sink.kafka.range_records import chunks
@@ -52,7 +53,7 @@ _HEAD = "#"
 class FoldConfig:
     """The addresses and limits that a task needs; picklable."""
 
-    bootstrap_servers: str
+    kafka: Kafka
     registry: RegistryAddress | None = None
     round_records: int = ROUND_RECORDS
     round_bytes: int = ROUND_BYTES
@@ -123,7 +124,7 @@ class _Read:
     is_full: bool = False
 
 
-_readers: dict[str, RowReader] = {}
+_readers: dict[Kafka, RowReader] = {}
 """One reader per worker process; Spark keeps its Python workers over tasks."""
 
 
@@ -191,9 +192,9 @@ def fold_ranges(
         StackError: Kafka cannot be read.
     """
     lanes = [_Lane(task) for task in tasks]
-    reader = _readers.get(config.bootstrap_servers)
+    reader = _readers.get(config.kafka)
     if reader is None:
-        reader = _readers[config.bootstrap_servers] = RowReader(config.bootstrap_servers)
+        reader = _readers[config.kafka] = RowReader(config.kafka)
     try:
         read = _read(lanes, reader, config)
         for lane in lanes:

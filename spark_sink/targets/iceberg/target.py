@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pyspark
 
+from shardmerge.connectors.access.secrets import resolved
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
@@ -19,6 +21,7 @@ from .store import IcebergStore
 from .tables import IcebergCatalog
 
 _DRIVER_MEMORY = "1g"
+_SECRET = re.compile("secret|password|token|credential|access-key", re.IGNORECASE)
 _EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 
@@ -39,7 +42,8 @@ class IcebergTarget:
         assert catalog is not None
         conf = spark_conf(catalog, settings, target.version)
         self.spark = spark or SparkStart(
-            lambda: start_spark(settings, conf), "Java 17 and Iceberg's Spark runtime"
+            lambda: start_spark(settings, conf, hidden_conf(catalog)),
+            "Java 17 and Iceberg's Spark runtime",
         )
         self._catalog = catalog.name
         self._control_database = target.control_database
@@ -48,7 +52,7 @@ class IcebergTarget:
         self.batches = IcebergBatches(
             self.spark,
             self.state,
-            FoldConfig(pipeline.kafka.bootstrap_servers, RegistryAddress.of(pipeline.kafka)),
+            FoldConfig(pipeline.kafka, RegistryAddress.of(pipeline.kafka)),
             pipeline.sink.spark_min_records,
             stops_spark=spark is None,
         )
@@ -102,7 +106,7 @@ def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> M
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.extensions": _EXTENSIONS,
         prefix: "org.apache.iceberg.spark.SparkCatalog",
-        **{f"{prefix}.{key}": value for key, value in catalog.properties},
+        **{f"{prefix}.{k}": v for k, v in catalog.properties if not _is_secret(k)},
         # With the cache, MERGE would use a table's metadata from some moments ago.
         f"{prefix}.cache-enabled": "false",
         # The times in lines are UTC, see ``lines``.
@@ -115,3 +119,17 @@ def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> M
         # with the default: 3.3 s a batch).
         "spark.sql.shuffle.partitions": "4",
     }
+
+
+def hidden_conf(catalog: SparkCatalog) -> Mapping[str, str]:
+    """The part of Spark's configuration for a catalog that nobody else may read.
+
+    Raises:
+        ConfigError: A password is not where the pipeline file says.
+    """
+    prefix = f"spark.sql.catalog.{catalog.name}"
+    return {f"{prefix}.{k}": resolved(v) for k, v in catalog.properties if _is_secret(k)}
+
+
+def _is_secret(key: str) -> bool:
+    return _SECRET.search(key) is not None

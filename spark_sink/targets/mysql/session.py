@@ -7,19 +7,21 @@ import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.connectors.access import mysql
+from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.schemas.model.server_facts import (
     FACT_VARIABLES,
     ServerFacts,
     kind_and_version,
     server_facts,
 )
+from shardmerge.schemas.pipeline.tls import Tls
 
 from . import tidb_loads
 from .server_errors import LOST, PACKET_TOO_LARGE, RESULT_TOO_LARGE, RETRYABLE
@@ -39,6 +41,7 @@ class MySqlAddress:
     port: int
     user: str
     password: str
+    tls: Tls = field(default_factory=Tls)
 
 
 class MySqlSession:
@@ -263,13 +266,23 @@ class MySqlSession:
             code="SM-3112",
         )
 
+    def _connect(self, **options: Any) -> pymysql.Connection[Cursor]:
+        try:
+            return mysql.connect(self.address, **options)
+        except pymysql.MySQLError as error:
+            if error.args[0] not in mysql.NOT_ADMITTED:
+                raise
+            raise TargetLost(
+                f"the target does not admit user {self.address.user!r}: {error.args[1]}"
+                f" [{error.args[0]}]",
+                number=error.args[0],
+                hint="see user, password and tls under [target] of the pipeline file",
+                code="SM-3114",
+            ) from error
+
     def _connected(self) -> pymysql.Connection[Cursor]:
         if self._connection is None:
-            self._connection = connection = pymysql.connect(
-                host=self.address.host,
-                port=self.address.port,
-                user=self.address.user,
-                password=self.address.password,
+            self._connection = connection = self._connect(
                 charset="utf8mb4",
                 autocommit=True,
                 local_infile=True,

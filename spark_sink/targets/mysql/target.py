@@ -22,9 +22,11 @@ class MySqlTarget:
 
     def __init__(self, settings: SinkSettings, pipeline: Pipeline) -> None:
         target = self._target = pipeline.target
-        self._address = MySqlAddress(target.host, target.port, target.user, target.password)
+        self._address = MySqlAddress(
+            target.host, target.port, target.user, target.password, target.tls
+        )
         self.config = ApplyConfig(
-            bootstrap_servers=pipeline.kafka.bootstrap_servers,
+            kafka=pipeline.kafka,
             target=self._address,
             control_database=target.control_database,
             pipeline=pipeline.name,

@@ -13,7 +13,7 @@ from pymysql.cursors import Cursor
 from shardmerge.local.union import Table, read_table
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 
@@ -101,4 +101,4 @@ def row_ends(pipeline: Pipeline, shards: Sequence[ShardId]) -> dict[ShardId, int
 
 @cache
 def _offset_reader(bootstrap_servers: str) -> OffsetReader:
-    return OffsetReader(bootstrap_servers)
+    return OffsetReader(Kafka(bootstrap_servers))

@@ -88,7 +88,7 @@ class Stage:
             database, table = self.home(shard.table)
             name = topics.row_topic(ShardId(shard.source, database, table))
             specs.append(topics.TopicSpec(name, self.scenario.partitions, 1, kept))
-        create_topics(self.line.pipeline.kafka.bootstrap_servers, specs)
+        create_topics(self.line.pipeline.kafka, specs)
 
     def require_mode(self) -> None:
         """Raise ``Failed`` where the mode of the scenario is not known."""

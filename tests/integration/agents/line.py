@@ -27,6 +27,7 @@ from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.record_format import RecordFormat
@@ -137,7 +138,7 @@ class Line:
         self._events = 0
         self._follower: Consumer | None = None
         self._answers: dict[tuple[str, int], set[int]] = {}
-        create_topics(self.servers, topics.own_topics(self.pipeline))
+        create_topics(Kafka(self.servers), topics.own_topics(self.pipeline))
 
     def close(self) -> None:
         """Stop every worker."""
@@ -332,7 +333,7 @@ class Line:
 
     def readable(self) -> bool:
         """Whether every commit of the sources has its marker: nothing stands behind an open one."""
-        offsets = OffsetReader(self.servers)
+        offsets = OffsetReader(Kafka(self.servers))
         written = [Partition(source, 0) for source in self._producers]
         return offsets.stable_ends(written) == offsets.high_watermarks(written)
 

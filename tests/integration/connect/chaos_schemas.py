@@ -19,6 +19,7 @@ from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Kafka
 from tests.integration.mysql.information import Information, Query
 from tests.integration.mysql.twin import compare
 
@@ -52,7 +53,7 @@ def fold(bootstrap_servers: str, source: str, database: str, context: ServerCont
     """Fold every committed record of the source's topic."""
     folded = Folded()
     last: LastStatement | None = None
-    with TopicReader(bootstrap_servers) as reader:
+    with TopicReader(Kafka(bootstrap_servers)) as reader:
         records = [r for extent in reader.extents((source,)) for r in reader.records(extent)]
     for record in records:
         event = schema_change_event(source, record.offset, record.key, record.value)
@@ -169,7 +170,7 @@ def server_context(query: Query) -> ServerContext:
 
 def last_records(bootstrap_servers: str, topic: str, count: int) -> list[str]:
     """The last committed records of a topic of JSON, shortened, with their offsets."""
-    with TopicReader(bootstrap_servers) as reader:
+    with TopicReader(Kafka(bootstrap_servers)) as reader:
         records = [r for extent in reader.extents((topic,)) for r in reader.records(extent)]
     return [f"@{r.offset} {_shortened(r.value)}" for r in records[-count:]]
 

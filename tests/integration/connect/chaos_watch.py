@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import TopicSpec
 
 from .chaos_rows import Seen, seen_record
@@ -44,7 +45,7 @@ class TopicWatch:
     def add(self, *tables: str) -> None:
         """Make the topics of tables, and read them too."""
         names = [f"{self._source}.{self._database}.{table}" for table in tables]
-        create_topics(self._servers, [TopicSpec(name, 1, 1) for name in names])
+        create_topics(Kafka(self._servers), [TopicSpec(name, 1, 1) for name in names])
         with self._lock:
             self._tables += tables
             self._consumer.incremental_assign([TopicPartition(name, 0, 0) for name in names])

@@ -56,11 +56,11 @@ def test_our_own_records_need_the_registrys_user(
     assert "schema_registry_user" in refused.value.hint
 
     topic = topics.ddl(play.pipeline)
-    create_topics(kafka.bootstrap_servers, [topic])
+    create_topics(Kafka(kafka.bootstrap_servers), [topic])
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce(topic.name, right.write(RECORDED[0]), b"k")
     producer.flush()
-    with TopicReader(kafka.bootstrap_servers) as reader:
+    with TopicReader(Kafka(kafka.bootstrap_servers)) as reader:
         [extent] = reader.extents([topic.name])
         [stored] = reader.records(extent)
     value = stored.value or b""
@@ -109,7 +109,7 @@ def await_ids(play: Play, proxy: RegistryProxy, expected: list[int]) -> None:
     read = JsonOfAvro(SchemaRegistry(RegistryAddress(proxy.url, USER, PASSWORD)).schema_text)
     deadline = time.monotonic() + 60
     found: list[int] = []
-    with TopicReader(play.pipeline.kafka.bootstrap_servers) as reader:
+    with TopicReader(play.pipeline.kafka) as reader:
         while found != expected:
             assert time.monotonic() < deadline, found
             found = sorted(

@@ -237,7 +237,7 @@ def deploy_with_small_chunks(play: Play, rest: ConnectRest) -> str:
     were deleted in between.
     """
     source = play.pipeline.sources[0]
-    create_topics(play.pipeline.kafka.bootstrap_servers, topics.own_topics(play.pipeline))
+    create_topics(play.pipeline.kafka, topics.own_topics(play.pipeline))
     prepare_signal_table(play.pipeline, source)
     config = connector_config(play.pipeline, source)
     name = connector_name(play.pipeline, source)

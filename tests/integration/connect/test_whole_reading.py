@@ -103,7 +103,7 @@ def is_tidy(play: Play, rest: ConnectRest) -> bool:
     """Whether the source's own connector runs, and nothing of a reading is left."""
     name = connector_name(play.pipeline, play.pipeline.sources[0])
     status = rest.status(name)
-    left = reading_topics_among(describe_topics(play.pipeline.kafka.bootstrap_servers), name)
+    left = reading_topics_among(describe_topics(play.pipeline.kafka), name)
     assert not left, left
     return (
         status is not None

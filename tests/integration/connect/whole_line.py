@@ -21,6 +21,7 @@ from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records.codec import decode, encode
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
@@ -132,7 +133,7 @@ class WholeLine:
             return Counter(cursor.fetchall())
 
     def _records(self, topic: str) -> Iterator[Any]:
-        with TopicReader(self._servers) as reader:
+        with TopicReader(Kafka(self._servers)) as reader:
             for extent in reader.extents((topic,)):
                 yield from (r for r in reader.records(extent) if r.value is not None)
 

@@ -22,7 +22,7 @@ ENDS = Partition("stands", 0)
 
 @pytest.mark.timeout(300)
 def test_whoever_asks_while_a_broker_comes_back_is_answered_soon(stack: LocalStack) -> None:
-    create_topics(stack.bootstrap_servers, [TopicSpec(ENDS.topic, 1, 1)])
+    create_topics(stack.kafka, [TopicSpec(ENDS.topic, 1, 1)])
     pid = stack.status()["kafka"]
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
@@ -41,7 +41,7 @@ def test_whoever_asks_while_a_broker_comes_back_is_answered_soon(stack: LocalSta
         return False
 
     while time.monotonic() - began < 3:
-        reader = OffsetReader(stack.bootstrap_servers)
+        reader = OffsetReader(stack.kafka)
         if refused(reader):
             readers.append(reader)
     # As often as the sink asks again.

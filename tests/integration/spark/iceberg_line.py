@@ -31,7 +31,7 @@ from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
-from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
@@ -54,11 +54,11 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
     target = kind.open(pipeline)
     target.state.prepare()
     epoch = target.state.take_epoch()
-    tail = TopicTail(bootstrap, tailed(pipeline))
-    publisher = ProgressPublisher(bootstrap, topics.sink_progress(pipeline).name, format_)
+    tail = TopicTail(Kafka(bootstrap), tailed(pipeline))
+    publisher = ProgressPublisher(Kafka(bootstrap), topics.sink_progress(pipeline).name, format_)
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     driver = Driver(
-        pipeline, intake=Intake(pipeline, OffsetReader(bootstrap), tail, format_),
+        pipeline, intake=Intake(pipeline, OffsetReader(Kafka(bootstrap)), tail, format_),
         control=target.state, journal=target.journal(epoch), statements=statements,
         runner=target.batches, publisher=publisher, epoch=epoch,
     )  # fmt: skip
@@ -159,7 +159,7 @@ class ReadLine:
         self.pipeline = replace(parsed, sources=(source,), target=target, sink=batches)
         self._kind = kind
         self._rest = ConnectRest(stack.connect_url)
-        self._reader = TopicReader(stack.bootstrap_servers)
+        self._reader = TopicReader(stack.kafka)
         self._producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
         self._tracker = Refold(TrackerHandler(self.pipeline))
         self._coordinator = Refold(CoordinatorHandler(self.pipeline))

@@ -60,7 +60,7 @@ def source_rows(
     pipeline = parse_pipeline(text, {})
     source = replace(pipeline.sources[0], name=name, databases="lake_types", server_id=6002)
     pipeline = replace(pipeline, sources=(source,))
-    create_topics(stack.bootstrap_servers, topics.own_topics(pipeline))
+    create_topics(stack.kafka, topics.own_topics(pipeline))
     rest_client = ConnectRest(stack.connect_url)
     connector = connector_name(pipeline, source)
     rest_client.create_or_update(connector, connector_config(pipeline, source))

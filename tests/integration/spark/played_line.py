@@ -101,7 +101,7 @@ class Line:
         place = self.pipeline.target
         self.address = MySqlAddress(place.host, place.port, place.user, place.password)
         self.session = MySqlSession(self.address)
-        create_topics(stack.bootstrap_servers, topics.own_topics(self.pipeline))
+        create_topics(stack.kafka, topics.own_topics(self.pipeline))
         self._ddl = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
         self.connector, self._other = (
             Producer({"bootstrap.servers": stack.bootstrap_servers, "transactional.id": source})
@@ -111,7 +111,7 @@ class Line:
         self._other.init_transactions()
         self._other_offset = 0
         self._changed = False
-        self._offsets = OffsetReader(stack.bootstrap_servers)
+        self._offsets = OffsetReader(stack.kafka)
         self._written: set[Partition] = set()
         self._made: set[str] = set()
         self._pos = itertools.count(100, 10)
@@ -124,7 +124,7 @@ class Line:
         topic = self.topic_of(shard)
         if topic not in self._made:
             specs = [TopicSpec(topic, partitions, 1)]
-            create_topics(self.pipeline.kafka.bootstrap_servers, specs)
+            create_topics(self.pipeline.kafka, specs)
             self._made.add(topic)
         return shard
 
@@ -157,14 +157,14 @@ class Line:
         control = ControlStore(session, self.pipeline.target.control_database, self.pipeline.name)
         control.prepare()
         epoch = control.take_epoch()
-        tail = TopicTail(bootstrap, tailed(self.pipeline))
-        publisher = ProgressPublisher(bootstrap, topics.sink_progress(self.pipeline).name)
+        tail = TopicTail(Kafka(bootstrap), tailed(self.pipeline))
+        publisher = ProgressPublisher(Kafka(bootstrap), topics.sink_progress(self.pipeline).name)
         journal = Journal(session, control, self.pipeline.name, epoch)
         statements = StatementRunner(lambda: self._journal(epoch))
         driver = Driver(
             self.pipeline,
             intake=Intake(
-                self.pipeline, OffsetReader(bootstrap), tail, orders_partitions=self._ordered
+                self.pipeline, OffsetReader(Kafka(bootstrap)), tail, orders_partitions=self._ordered
             ),
             control=control,
             journal=journal,
@@ -191,7 +191,7 @@ class Line:
 
     def config(self) -> ApplyConfig:
         return ApplyConfig(
-            self.pipeline.kafka.bootstrap_servers,
+            self.pipeline.kafka,
             self.address,
             self.pipeline.target.control_database,
             self.pipeline.name,
@@ -295,6 +295,8 @@ class Line:
         columns: str,
         *statements: TargetStatement,
         hold: bool = False,
+        reason: str = "",
+        code: str = "",
         live: bool = True,
         releases: tuple[ShardId, ...] = (),
         key: str = "id",
@@ -320,6 +322,7 @@ class Line:
             key=tuple(key.split()), live=live,
             releases=tuple(Release(shard, version) for shard in releases),
             snapshot=bool(snapshot_ms), ts_ms=snapshot_ms, reloads=reloads,
+            reason=reason, code=code,
         )  # fmt: skip
         self._send(decision)
 

@@ -56,7 +56,7 @@ class Rig:
         self.target = TargetTable(name, "t")
         self.topic = f"source1.{name}.t"
         self.config = ApplyConfig(
-            stack.bootstrap_servers,
+            stack.kafka,
             address or MySqlAddress("127.0.0.1", stack.ports.target, USER, PASSWORD),
             f"{name}_control",
             name,
@@ -194,7 +194,7 @@ class Rig:
 
     def end_offset(self) -> int:
         """The row partition's last stable offset, which is its end with commit markers."""
-        consumer = row_consumer(self.stack.bootstrap_servers)
+        consumer = row_consumer(self.stack.kafka)
         try:
             return int(consumer.get_watermark_offsets(TopicPartition(self.topic, 0), timeout=10)[1])
         finally:

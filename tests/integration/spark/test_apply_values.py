@@ -65,7 +65,7 @@ def source(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Every]
     pipeline = parse_pipeline(text, {})
     source = replace(pipeline.sources[0], name=name, databases=database, server_id=6001 + number)
     pipeline = replace(pipeline, sources=(source,))
-    create_topics(stack.bootstrap_servers, topics.own_topics(pipeline))
+    create_topics(stack.kafka, topics.own_topics(pipeline))
     rest = ConnectRest(stack.connect_url)
     connector = connector_name(pipeline, source)
     rest.create_or_update(connector, connector_config(pipeline, source))

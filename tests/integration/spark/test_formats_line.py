@@ -200,7 +200,7 @@ def test_the_target_equals_the_union_over_a_schema_change_and_a_registry_that_go
     address = RegistryAddress.of_own(pipeline.kafka)
     assert address is not None
     read = JsonOfAvro(SchemaRegistry(address).schema_text)
-    with TopicReader(stack.bootstrap_servers) as reader:
+    with TopicReader(stack.kafka) as reader:
         (extent,) = reader.extents([topics.ddl(pipeline).name])
         told = [json.loads(read(record.value) or b"") for record in reader.records(extent)]
     assert [d["target"] for d in told if d["version"] == 1] == [

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
@@ -45,7 +46,7 @@ class Shard:
             done.result()
         # As a connector's, it does not change the order when it sends a batch again.
         self.producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
-        self.offsets = OffsetReader(servers)
+        self.offsets = OffsetReader(Kafka(servers))
 
     def place(self) -> SourcePosition:
         """Behind every event so far."""

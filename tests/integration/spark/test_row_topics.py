@@ -14,6 +14,7 @@ from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
@@ -43,7 +44,7 @@ def admin(line: Line) -> AdminClient:
 def delete(line: Line, topic: str) -> None:
     client = admin(line)
     client.delete_topics([topic])[topic].result()
-    reader = OffsetReader(line.pipeline.kafka.bootstrap_servers)
+    reader = OffsetReader(line.pipeline.kafka)
     deadline = time.monotonic() + PATIENCE_S
     while reader.described([topic]):
         assert time.monotonic() < deadline, "it is still there"
@@ -52,7 +53,7 @@ def delete(line: Line, topic: str) -> None:
 
 def make(line: Line, topic: str) -> None:
     bootstrap = line.pipeline.kafka.bootstrap_servers
-    create_topics(bootstrap, [TopicSpec(topic, 1, 1)])
+    create_topics(Kafka(bootstrap), [TopicSpec(topic, 1, 1)])
     # What the one before knows of the topic is of the deleted one.
     line.connector = Producer({"bootstrap.servers": bootstrap, "transactional.id": line.source})
     line.connector.init_transactions()

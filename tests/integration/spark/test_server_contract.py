@@ -1,4 +1,4 @@
-"""Rows larger than a statement may be, and JSON without a key: held against the servers."""
+"""Rows larger than a statement may be, JSON without a key, times in keys: on the servers."""
 
 from __future__ import annotations
 
@@ -134,3 +134,22 @@ def test_rows_without_a_key_are_found_by_their_json(contract: Contract) -> None:
     assert (result.hold, result.deleted) == (None, 4)
     left = sorted(row[1].replace(" ", "") for row in contract.rows())
     assert left == ['"y"', '{"a":"X"}']
+
+
+@pytest.mark.parametrize("key", ["k", "k, n"])
+@pytest.mark.parametrize("kind_of_time", ["time", "time(3)", "time(6)"])
+def test_a_key_with_a_time_is_found(contract: Contract, kind_of_time: str, key: str) -> None:
+    ddl = f"create table t (k {kind_of_time} not null, n int not null, primary key ({key}))"
+    contract = Contract(contract.kind, contract.topic.stack, contract.name, ddl)
+    writer = contract.start()
+    writer.execute(1, contract.create())
+    unit = 1_000_000 if kind_of_time == "time" else 1_180_000
+    contract.topic.produce(contract.insert(k=n * unit, n=n) for n in range(-3, 4))
+    assert writer.apply().hold is None
+
+    for gone in ([1], [-3, 0, 2]):
+        contract.topic.produce(contract.delete(k=n * unit, n=n) for n in gone)
+        result = writer.apply()
+        assert (result.hold, result.deleted) == (None, len(gone))
+
+    assert sorted(row[1] for row in contract.rows()) == [-2, -1, 3]

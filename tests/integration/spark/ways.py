@@ -153,7 +153,7 @@ class Line:
 
     def start(self) -> None:
         """Start the connector: its snapshot reads what is there."""
-        create_topics(self.stack.bootstrap_servers, topics.own_topics(self.pipeline))
+        create_topics(self.stack.kafka, topics.own_topics(self.pipeline))
         prepare_signal_table(self.pipeline, self.source)
         name = connector_name(self.pipeline, self.source)
         self.rest.create_or_update(name, connector_config(self.pipeline, self.source))
@@ -383,12 +383,15 @@ def played_as_keys(line: Line, family: str) -> list[Difference]:
         literals = [literal for literal in item.literals if literal != "NULL"]
         for n, literal in enumerate(literals):
             line.run(f"INSERT IGNORE INTO {line.database}.{table} VALUES ({literal}, {n})")
-        line.run(f"UPDATE {line.database}.{table} SET n = -n WHERE n % 3 = 1")
-        line.run(f"DELETE FROM {line.database}.{table} WHERE n % 3 = 2")
         shown_rows = f"SELECT n, {item.shown.format(name)} FROM {line.database}.{table} ORDER BY n"
-        wanted = dict(line.session.query(shown_rows))
         rig, schema = line.rig(table, columns)
         rows_of = partial(_shown_by_number, item.shown.format(name))
+        # The changes must find the keys in the target, so they are not in the batch of the inserts.
+        inserted = dict(line.session.query(shown_rows))
+        line.apply(rig, schema, partial(_has_keys, rows_of, inserted))
+        line.run(f"UPDATE {line.database}.{table} SET n = -n WHERE n % 3 = 1")
+        line.run(f"DELETE FROM {line.database}.{table} WHERE n % 3 = 2")
+        wanted = dict(line.session.query(shown_rows))
         line.apply(rig, schema, partial(_has_keys, rows_of, wanted))
         got = rows_of(rig)
         found += [

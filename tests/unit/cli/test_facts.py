@@ -69,7 +69,7 @@ def test_a_shard_is_unread_until_its_table_was_read_as_often_as_it_was_asked_for
     scan = Notice("s1", "x", "TABLE_SCAN_COMPLETED", "SUCCEEDED", "app.t_1")
     other = Notice("s2", "x", "TABLE_SCAN_COMPLETED", "SUCCEEDED", "app.t_1")
     failed = Notice("s1", "x", "TABLE_SCAN_COMPLETED", "SQL_EXCEPTION", "app.t_1")
-    cases = (
+    cases: tuple[tuple[tuple[Notice, ...], list[ShardId]], ...] = (
         ((), [ONE]),
         ((scan, other), [ONE]),
         ((scan, failed), [ONE]),

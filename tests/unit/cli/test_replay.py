@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from shardmerge.cli.bundles import everything, without_passwords
 from shardmerge.cli.main import main
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.pipeline.tls import Tls
 from tests.recorded import Recorded, altered, changed
 
 TABLE = "(ID INT PRIMARY KEY)"
@@ -210,3 +213,17 @@ def test_outputs_are_asked_for_before_what_they_are_made_from(made: Recorded) ->
 def test_passwords_are_left_out(made: Recorded) -> None:
     assert "secret" in pipeline_text(made.pipeline)
     assert "secret" not in pipeline_text(without_passwords(made.pipeline))
+    tls = Tls(mode="required", truststore="/secret", truststore_password="secret")
+    everywhere = replace(
+        made.pipeline,
+        kafka=replace(made.pipeline.kafka, client=(("sasl.password", "secret"),)),
+        connect=replace(made.pipeline.connect, user="secret", password="secret", tls=tls),
+        sources=tuple(
+            replace(source, tls=tls, connect_password="secret") for source in made.pipeline.sources
+        ),
+        target=replace(made.pipeline.target, tls=tls),
+    )
+    assert "secret" not in pipeline_text(without_passwords(everywhere))
+    lake = SparkCatalog("lake", (("credential", "secret"), ("type", "rest"), ("uri", "http://c")))
+    iceberg = replace(everywhere, target=replace(made.pipeline.target, catalog=lake))
+    assert "secret" not in pipeline_text(without_passwords(iceberg))

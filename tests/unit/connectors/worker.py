@@ -18,11 +18,13 @@ class Worker:
     Attributes:
         script: Answers as (status, body).
         requests: What was asked, in order: method, path, body.
+        headers: Of each of these.
     """
 
     url: str = ""
     script: dict[tuple[str, str], list[tuple[int, Any]]] = field(default_factory=dict)
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
 
     def on(self, method: str, path: str, *answers: tuple[int, Any]) -> None:
         """Script the answers to a request."""
@@ -47,6 +49,7 @@ def running_worker() -> Iterator[Worker]:
             length = int(self.headers.get("Content-Length", 0))
             body = json.loads(self.rfile.read(length)) if length else None
             worker.requests.append((self.command, self.path, body))
+            worker.headers.append(dict(self.headers.items()))
             answers = worker.script.get((self.command, self.path), [(404, {"message": "none"})])
             status, content = answers.pop(0) if len(answers) > 1 else answers[0]
             data = b"" if content is None else json.dumps(content).encode()

@@ -101,8 +101,6 @@ def test_the_readme_shows_three_shards() -> None:
 HEAD = """
 [pipeline]
 name = "p"
-[connect]
-url = "http://connect:8083"
 [[sources]]
 name = "s1"
 host = "h"
@@ -112,6 +110,7 @@ password = "p"
 server_id = 1
 """
 PARTS = {
+    "[connect]": '[connect]\nurl = "http://connect:8083"\n',
     "[kafka]": '[kafka]\nbootstrap_servers = "kafka:9092"\n',
     "[[routes]]": '[[routes]]\ndatabase = "app"\ntable = "t"\ntarget = "merged.t"\n',
     "[target]": '[target]\nhost = "h"\nport = 3306\nuser = "u"\npassword = "p"\n',

@@ -14,7 +14,7 @@ from shardmerge.spark_sink.rows.values.column_values import ColumnValues
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
-from .encoders import literals, load_lines, load_lines_as_they_are
+from .encoders import key_literals, literals, load_lines, load_lines_as_they_are
 
 LOAD_FROM_ROWS = LINES_FROM_ROWS
 """Below this a REPLACE statement is as fast as LOAD DATA, and cheaper to set up."""
@@ -184,7 +184,7 @@ def _conditions(
 def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> int:
     """Delete the keys of a block; returns how many rows were deleted."""
     numbers = [block.names.index(k) for k in key]
-    columns = [literals(block.forms[n], block.values[n]) for n in numbers]
+    columns = [key_literals(block.forms[n], block.values[n]) for n in numbers]
     left = ", ".join(quote_identifier(k) for k in key)
     values: Iterator[str] = iter(columns[0])
     if len(key) > 1:

@@ -9,6 +9,7 @@ from threading import Lock
 
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.kafka.range_reader import SMALL_FETCH_WAIT_MS, RowReader
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.planning.ranges import RangeTask
@@ -41,7 +42,7 @@ class ApplyConfig:
             lot to write.
     """
 
-    bootstrap_servers: str
+    kafka: Kafka
     target: MySqlAddress
     control_database: str
     pipeline: str
@@ -85,7 +86,7 @@ class TaskConnection:
     def reader(self) -> RowReader:
         """The consumer; made when it is first needed."""
         if self._reader is None:
-            self._reader = RowReader(self.config.bootstrap_servers, self.config.fetch_wait_ms)
+            self._reader = RowReader(self.config.kafka, self.config.fetch_wait_ms)
         return self._reader
 
     def shape(self, target: TargetTable) -> TableShape:

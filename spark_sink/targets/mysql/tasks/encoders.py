@@ -96,6 +96,19 @@ def literals(form: Form, values: ColumnValues, *, is_mariadb: bool = False) -> S
     return ["NULL" if c is None else c for c in cells]
 
 
+def key_literals(form: Form, values: ColumnValues) -> Sequence[str]:
+    """Neutral values → SQL literals that equal the stored values in each form of IN.
+
+    Source: measured on MySQL 5.7.22, 8.0.15 and 9.7.1, MariaDB 10.11. The first two compare a
+    TIME column with two or more ``time '…'`` as texts, of which one has more digits; all of MySQL
+    do so with a text in a row constructor. Times of other types are compared as times.
+    """
+    found = literals(form, values)
+    if form is Form.TIME:
+        return [f"CAST({literal.removeprefix('time ')} AS TIME(6))" for literal in found]
+    return found
+
+
 def _exact_json(values: ColumnValues) -> ColumnValues:
     return [None if v is None else read_exactly(v) for v in values]
 

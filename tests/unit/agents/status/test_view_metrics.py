@@ -32,20 +32,22 @@ def values(view: StatusView, now_ms: int) -> dict[tuple[str, ...], object]:
 def test_held_shards_are_told_by_kind_and_a_conflict_has_an_age_until_it_is_released() -> None:
     view = StatusView()
     view.apply(decision(1, "a", Outcome.EMIT))
-    view.apply(decision(2, "b", Outcome.HOLD, conflict="column a: INT, DATE"))
+    view.apply(decision(2, "b", Outcome.HOLD, conflict="column a: INT, DATE", code="SM-1203"))
     view.apply(decision(3, "c", Outcome.HOLD))
     found = values(view, 10_000)
     assert found["shards", "live"] == 1
     assert found["shards", "held"] == 2
-    assert found["held_shards", "conflict"] == found["held_shards", "other"] == 1
+    assert found["held_shards", "conflict", "SM-1203"] == found["held_shards", "other", ""] == 1
+    assert found["held_shards", "conflict", ""] == 0
     assert found["conflict_seconds",] == 8.0
     assert found["decisions_total", "hold"] == 2
     assert found["decided_version",] == 3
     release = Release(ShardId("s1", "app", "b"), 2)
     view.apply(decision(4, "a", Outcome.NOOP, releases=(release,)))
     found = values(view, 20_000)
-    assert found["held_shards", "conflict"] == 0
-    assert found["held_shards", "other"] == 1
+    assert ("held_shards", "conflict", "SM-1203") not in found
+    assert found["held_shards", "conflict", ""] == 0
+    assert found["held_shards", "other", ""] == 1
     assert found["conflict_seconds",] == 0.0
 
 

@@ -11,6 +11,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import JoinedSchema
 
@@ -30,7 +31,7 @@ def record(offset: int, key: str, value: bytes | None) -> SimpleNamespace:
 
 def test_the_agents_get_their_turn_after_every_record_of_a_long_history():
     view = StatusView()
-    reader = ViewReader("kafka:9092", ["p.joined-schemas"], view)
+    reader = ViewReader(Kafka("kafka:9092"), ["p.joined-schemas"], view)
     seen: list[int] = []
 
     async def agent() -> None:
@@ -50,7 +51,7 @@ def test_the_agents_get_their_turn_after_every_record_of_a_long_history():
 
 def test_of_each_key_only_the_last_record_is_read():
     view = StatusView()
-    reader = ViewReader("kafka:9092", ["p.joined-schemas"], view)
+    reader = ViewReader(Kafka("kafka:9092"), ["p.joined-schemas"], view)
     target = TARGETS[0]
     older = record(0, str(target), b"\xc3\x01 of no contract")
     gone = record(1, "merged.gone", None)

@@ -43,8 +43,16 @@ def test_a_missing_topic_is_found() -> None:
 
     (finding,) = topic_findings(PIPELINE, found)
 
-    assert str(finding) == "topic shop.ddl: it is missing: create it with 1 partitions"
+    assert str(finding).startswith("topic shop.ddl: it is missing, others of the pipeline exist.")
+    assert "makes it, with 1 partition;" in str(finding)
     assert finding.fault
+
+
+def test_before_the_first_start_there_are_no_topics_and_that_is_no_fault() -> None:
+    (finding,) = topic_findings(PIPELINE, {"of.others": FoundTopic("of.others", 1, {})})
+
+    assert str(finding).startswith("topics: none of pipeline shop exists yet: `shardmerge connect")
+    assert not finding.fault
 
 
 def test_another_number_of_partitions_is_found() -> None:

@@ -65,6 +65,4 @@ def log(made: Recorded, as_of: AsOf | None = None, shard: ShardId | None = None)
 
 def asked(made: Recorded, shard: ShardId) -> Asked:
     """The question why a shard stands."""
-    found = picture(made)
-    view = next(view for view in found.targets if view.target == TARGET)
-    return Asked(found, view, log(made), shard, FILE)
+    return Asked(picture(made), log(made), shard, FILE)

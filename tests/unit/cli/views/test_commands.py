@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from shardmerge.agents.replay.log import MemoryRows
 from shardmerge.cli import status as status_module
 from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.main import main
@@ -51,9 +53,14 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Recorded]
         monkeypatch.setattr(commands, "read_picture", read_picture)
         monkeypatch.setattr(status_module, "read_picture", read_picture)
         monkeypatch.setattr(commands, "read_log", read_log)
+        monkeypatch.setattr(commands, "read_table", lambda *_: made.rows())
         return lambda *words: CliRunner().invoke(main, [*words, "--pipeline", str(file)])
 
     return of
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"\d\d:\d\d:\d\d UTC", "", text)
 
 
 def paused() -> Recorded:
@@ -128,6 +135,42 @@ def test_a_wrong_call_ends_with_2(
 ) -> None:
     found = call(recorded())(*words)
     assert (found.exit_code, told in found.stderr) == (2, True), found.output
+
+
+@pytest.mark.parametrize("words", [["explain", str(TWO)], ["conflicts"], ["schema", str(TWO)]])
+def test_who_may_not_read_the_agents_table_is_told_the_same_from_the_log(
+    call: Callable[[Recorded], Call], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    calling = call(paused())
+    from_table = calling(*words)
+    monkeypatch.setattr(commands, "read_table", lambda *_: MemoryRows())
+
+    from_log = calling(*words)
+
+    assert from_log.exit_code == from_table.exit_code
+    assert without_times(from_log.stdout) == without_times(from_table.stdout)
+
+
+def test_the_present_is_told_without_folding_the_log(
+    call: Callable[[Recorded], Call], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calling = call(paused())
+
+    def folds(*_: Any) -> None:
+        raise AssertionError("the log was read")
+
+    monkeypatch.setattr(commands, "read_log", folds)
+
+    assert calling("explain", str(TWO)).exit_code == 1
+    assert calling("conflicts").exit_code == 1
+    assert calling("schema").exit_code == 0
+
+
+def test_a_shard_that_left_is_explained(call: Callable[[Recorded], Call]) -> None:
+    made = recorded()
+    made.command(CommandKind.LEAVE, "s1/tbl1")
+    found = call(made)("explain", str(ONE))
+    assert (found.exit_code, found.stdout) == (0, f"{ONE} of merged.tbl: left\n")
 
 
 def test_kafka_that_does_not_answer_ends_with_3(

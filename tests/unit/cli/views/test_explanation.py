@@ -15,6 +15,7 @@ from shardmerge.schemas.records.progress import (
     SinkProgress,
     StatementProgress,
 )
+from tests.recorded import Recorded
 
 from .pictures import ONE, TARGET, TWO, asked, conflicting, locked, recorded, reported
 
@@ -45,6 +46,18 @@ def test_a_conflict_names_the_other_side_and_only_commands_that_would_be_obeyed(
         "--target merged.tbl"
     )
     assert cause.ways[1].does.startswith("the target stays as it is; released: s2/shop.tbl2.")
+
+
+def test_a_shard_that_lacks_the_column_is_no_side_of_a_conflict_about_it() -> None:
+    made = Recorded(3, "optimistic")
+    for source, table in (("s1", "tbl1"), ("s2", "tbl2"), ("s2", "tbl3")):
+        made.execute(source, f"CREATE TABLE {table} (id INT PRIMARY KEY)", snapshot=True)
+    made.execute("s1", "ALTER TABLE tbl1 ADD a INT")
+    made.execute("s2", "ALTER TABLE tbl2 ADD a DATE")
+
+    (cause,) = explanation(asked(made, TWO)).causes
+
+    assert cause.others == (str(ONE),)
 
 
 def test_a_shard_that_waits_for_the_lock_names_those_that_have_not_made_its_change() -> None:

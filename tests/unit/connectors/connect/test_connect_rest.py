@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from dataclasses import replace
 from typing import Any
 
@@ -335,3 +336,41 @@ def test_workers_without_the_converter_of_exact_values_are_told(
     check_values(rest, replace(pipeline, connect=Connect("http://c", exact_values=False)))
     listed.append({"class": "shardmerge.connect.ExactValuesPresent", "type": "predicate"})
     check_values(rest, pipeline)
+
+
+def test_a_user_is_sent_and_one_that_is_refused_is_told_without_a_password(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A_PASSWORD", "gehäim")
+    worker.on("GET", "/connectors", (401, {"message": "User cannot access the resource."}))
+    rest = ConnectRest.of(Connect(worker.url, user="me", password="env:A_PASSWORD"))
+
+    with pytest.raises(StackError, match="401: User cannot access the resource") as caught:
+        rest.connectors()
+    rest.close()
+
+    assert "user and password under [connect]" in caught.value.hint
+    assert "geh" not in str(caught.value)
+    sent = worker.headers[-1]["Authorization"].removeprefix("Basic ")
+    assert b64decode(sent).decode() == "me:gehäim"
+
+
+@pytest.mark.parametrize(
+    ("password", "objection", "hint"),
+    [
+        ("${env:P}", "Unable to connect: Access denied for user 'u'", "config.providers"),
+        ("p", "Unable to connect: Access denied for user 'u'", ""),
+        ("p", "Unable to connect: Communications link failure", "truststore"),
+    ],
+)
+def test_what_can_be_behind_a_refused_connection_is_told(
+    worker: Worker, rest: ConnectRest, password: str, objection: str, hint: str
+) -> None:
+    worker.on("GET", "/connectors/c/config", (404, {"message": "none"}))
+    worker.on("PUT", VALIDATE, (200, objections(database_hostname=[objection])))
+
+    with pytest.raises(StackError, match="is refused") as caught:
+        rest.create_or_update("c", CONFIG | {"database.password": password})
+
+    assert hint in caught.value.hint
+    assert bool(hint) == bool(caught.value.hint)

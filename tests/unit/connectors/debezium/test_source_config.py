@@ -75,6 +75,14 @@ def test_a_choice_that_loses_nothing_is_made(key: str, value: str) -> None:
     assert config()[key] == value
 
 
+def test_the_json_of_mysql_57_is_read_as_that_server_writes_it() -> None:
+    def json_of(version: str, flavour: str = "mysql") -> str | None:
+        return config(flavour=flavour, version=version).get("exact.json")
+
+    assert json_of("5.7.22") == json_of("5.7") == "mysql57"
+    assert [json_of("8.0.15"), json_of("9.7"), json_of("10.11", "mariadb")] == [None] * 3
+
+
 def test_values_are_exact_where_the_workers_have_the_converter_for_it() -> None:
     made = config()
     assert made["exact.type"] == "shardmerge.connect.ExactValues"

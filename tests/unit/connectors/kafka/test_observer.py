@@ -1,4 +1,4 @@
-"""A consistent picture: what the topics hold below their ends, and nothing behind them."""
+"""What is known of a pipeline whose topics are followed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ HELD = Decision(ChangeId("s1", 1), TARGET, 1, SHARD, PLACE, Outcome.HOLD, reason
 OPENED = Decision(
     ChangeId("s1", 2), TARGET, 2, SHARD, PLACE, Outcome.NOOP, releases=(Release(SHARD, 1),)
 )
-HELD_AGAIN = Decision(ChangeId("s1", 3), TARGET, 3, SHARD, PLACE, Outcome.HOLD, reason="new")
 
 
 class _Message:
@@ -59,7 +58,7 @@ class _Consumer:
 
     messages: ClassVar[list[_Message]] = []
 
-    def __init__(self, _: object) -> None:
+    def __init__(self, *_: object) -> None:
         self._left = list(self.messages)
 
     def assign(self, _: object) -> None:
@@ -72,46 +71,35 @@ class _Consumer:
         pass
 
 
-def _end(topic: str, offset: int) -> _Message:
-    return _Message(topic, offset, None, KafkaError(KafkaError._PARTITION_EOF))
-
-
-def test_a_hold_that_is_over_is_not_told_and_one_behind_the_end_is_not_yet(
+def test_a_hold_that_is_over_is_not_told_and_the_last_progress_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write = AVRO.write
     _Consumer.messages = [
         _Message("p.ddl", 0, write(HELD)),
         _Message("p.joined-schemas", 0, write(JoinedSchema(TARGET, 2, (), None, 2))),
-        _end("p.joined-schemas", 1),
-        # Steady for a while, and not at the end.
-        *(_end("other", 0) for _ in range(50)),
+        # A broker that restarts: it comes back.
+        _Message("p.ddl", 1, None, KafkaError(KafkaError._TRANSPORT)),
         _Message("p.ddl", 1, write(OPENED)),
         _Message("p.sink-progress", 0, write(SinkProgress(TARGET, 2, 5))),
         _Message("p.sink-progress", 1, write(SinkProgress(TARGET, 3, 9))),
-        _end("p.sink-progress", 2),
-        _Message("p.ddl", 4, write(HELD_AGAIN)),
-        _end("p.ddl", 5),
     ]
-    monkeypatch.setattr(observer, "Consumer", _Consumer)
-    ends = {"p.ddl": 3, "p.joined-schemas": 1, "p.sink-progress": 1}
-
-    facts = Observer(PIPELINE).read_to(ends, 60)
+    monkeypatch.setattr(observer, "consumer", _Consumer)
+    with Observer(PIPELINE) as observed:
+        assert observed.wait(lambda facts: len(facts.decisions) == 2 and bool(facts.progress), 60)
+        assert observed.wait(lambda facts: facts.progress[TARGET].executed_version == 3, 60)
+        facts = observed.facts()
 
     assert facts.held(TARGET) == {}
-    assert facts.progress[TARGET].executed_version == 2
     assert [decision.version for decision in facts.decisions] == [1, 2]
 
 
-def test_topics_that_are_not_read_to_their_ends_are_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _Consumer.messages = [_Message("p.ddl", 0, AVRO.write(HELD)), _end("p.ddl", 1)]
-    monkeypatch.setattr(observer, "Consumer", _Consumer)
-    with pytest.raises(StackError, match=r"not read to their ends in 0 s: p\.ddl"):
-        Observer(PIPELINE).read_to({"p.ddl": 7}, 0.3)
-
-
-def test_progress_is_read_before_the_decisions_that_it_tells_of() -> None:
-    order = Observer(PIPELINE).topics
-    assert order.index("p.sink-progress") < order.index("p.joined-schemas") < order.index("p.ddl")
+def test_topics_that_cannot_be_read_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    _Consumer.messages = [_Message("p.ddl", 0, None, refused)]
+    monkeypatch.setattr(observer, "consumer", _Consumer)
+    with (
+        Observer(PIPELINE) as observed,
+        pytest.raises(StackError, match="reading the pipeline's topics failed"),
+    ):
+        observed.wait(lambda _: False, 60)

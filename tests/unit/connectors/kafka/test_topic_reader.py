@@ -9,6 +9,7 @@ from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.kafka import topic_reader
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 from tests.toy_admin import ToyAdmin
 
 NOBODY = "127.0.0.1:1"
@@ -16,7 +17,7 @@ NOBODY = "127.0.0.1:1"
 
 def test_a_broker_that_does_not_answer_is_told_with_its_address() -> None:
     with (
-        TopicReader(NOBODY, timeout_s=0.5) as reader,
+        TopicReader(Kafka(NOBODY), timeout_s=0.5) as reader,
         pytest.raises(StackError, match=f"Kafka at {NOBODY}") as caught,
     ):
         reader.extents(["a"])
@@ -25,14 +26,14 @@ def test_a_broker_that_does_not_answer_is_told_with_its_address() -> None:
 
 def test_silence_before_the_end_is_told_with_the_partition() -> None:
     with (
-        TopicReader(NOBODY, timeout_s=0.5) as reader,
+        TopicReader(Kafka(NOBODY), timeout_s=0.5) as reader,
         pytest.raises(StackError, match=r"Kafka at|a/0 gave nothing .* offset 3"),
     ):
         list(reader.records(Extent("a", 0, 0, 3, 3)))
 
 
 def test_an_empty_partition_needs_no_reading() -> None:
-    with TopicReader(NOBODY, timeout_s=0.5) as reader:
+    with TopicReader(Kafka(NOBODY), timeout_s=0.5) as reader:
         assert list(reader.records(Extent("a", 0, 3, 3, 3))) == []
 
 
@@ -42,9 +43,9 @@ def leaders(
     """A reader of two partitions of ``a``; the answers are those for partition 1."""
     coming = iter(answers)
     admin = ToyAdmin(lambda _topic, number: 7 if number == 0 else next(coming), {"a": 2})
-    monkeypatch.setattr(topic_reader, "AdminClient", lambda _: admin)
+    monkeypatch.setattr(topic_reader, "admin_client", lambda _, **__: admin)
     monkeypatch.setattr(topic_reader, "_LEADER_PAUSE_S", 0.0)
-    return TopicReader(NOBODY, timeout_s)
+    return TopicReader(Kafka(NOBODY), timeout_s)
 
 
 def test_a_partition_whose_leader_moves_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

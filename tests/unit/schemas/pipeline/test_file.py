@@ -18,6 +18,8 @@ from shardmerge.schemas.model.policies import (
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
+from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.pipeline.tls import Tls
 
 GOOD = """
 [pipeline]
@@ -342,6 +344,57 @@ def test_a_row_topic_has_one_target() -> None:
         parse_pipeline(many, ENV)
     with pytest.raises(ConfigError, match="longer than 128 characters"):
         parse_pipeline(SHARED.replace('"s1"', '"' + "s" * 129 + '"'), ENV)
+
+
+def changed(*changes: tuple[str, str]) -> str:
+    """``GOOD`` with texts replaced; each is there."""
+    text = GOOD
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_connections_can_be_secured() -> None:
+    text = changed(
+        ('"127.0.0.1:9092"', '"k:1"\nclient = { "security.protocol" = "ssl" }'),
+        (
+            'http://127.0.0.1:8083"',
+            'https://c"\nuser = "u"\npassword = "env:P"\ntls = { ca = "/ca" }',
+        ),
+        ("server_id = 1", 'server_id = 1\ntls = { mode = "required" }'),
+        ('"${TARGET_PASSWORD}"', '"file:/p"\ntls = { mode = "verify-ca", ca = "/ca" }'),
+        ("[[routes]]", '[connect.client]\n"client.rack" = "r"\n[[routes]]'),
+    )
+    pipeline = parse_pipeline(text, {})
+    assert pipeline.kafka.client == (("security.protocol", "ssl"),)
+    assert (pipeline.connect.user, pipeline.connect.password) == ("u", "env:P")
+    assert pipeline.connect.tls == Tls(ca="/ca")
+    assert pipeline.connect.client == (("client.rack", "r"),)
+    assert pipeline.sources[0].tls == Tls(mode="required")
+    assert pipeline.target.password == "file:/p"
+    assert pipeline.target.tls == Tls(mode="verify-ca", ca="/ca")
+    assert parse_pipeline(pipeline_text(pipeline), {}) == pipeline
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("[target]", '[connect.tls]\nca = "/ca"\n[target]', "https://"),
+        ("[target]", "[connect.client]\nx = []\n[target]", "must be a text"),
+        ("http://127.0.0.1:8083", "http://u:p@127.0.0.1:8083", "has a user in it"),
+        (':8083"', ':8083"\nuser = "u"', "go together"),
+        (':8083"', ':8083"\nuser = "u:v"\npassword = "p"', "has a colon"),
+        ("server_id = 1", 'server_id = 1\ntls = "/ca"', "must be a table"),
+        ("server_id = 1", 'server_id = 1\ntls = { mode = "on" }', "mode must be"),
+        ('"p"', '"env:"', "no environment variable"),
+        (':9092"', ':9092"\nschema_registry_tls = { ca = "/ca" }', "https://"),
+        (':9092"', ':9092"\nclient = "x"', "must be a table"),
+    ],
+)
+def test_a_wrong_setting_of_security_is_refused(old: str, new: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        parse_pipeline(changed((old, new)), ENV)
 
 
 def test_a_route_names_the_operations_that_it_ignores() -> None:

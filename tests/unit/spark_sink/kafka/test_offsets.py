@@ -4,13 +4,14 @@ import pytest
 
 from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from tests.toy_admin import ToyAdmin
 
 
 def reader(offsets: dict[str, int]) -> OffsetReader:
-    made = OffsetReader("127.0.0.1:1")
+    made = OffsetReader(Kafka("127.0.0.1:1"))
     vars(made)["_admin"] = ToyAdmin(lambda topic, _partition: offsets[topic])
     return made
 

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch, Waiting
+from shardmerge.spark_sink.kafka.retention_watch import Place, RetentionWatch, Waiting
+from shardmerge.spark_sink.planning.retention import Bounds, OldestRow, RetentionLeft
 
 A, B, EVER = Partition("a", 0), Partition("b", 0), Partition("ever", 0)
+SMALL = Partition("small", 0)
+KEPT = {"ever": Bounds(), "small": Bounds(None, 1000)}
 
 
 class Answered(RetentionWatch):
     """With records that came at ten times their offset."""
 
     def __init__(self) -> None:
-        super().__init__("", lambda: self.waits, lambda _: None)
+        super().__init__(Kafka(""), lambda: self.waits, lambda _: None)
         self.waits: Waiting = {}
-        self.read: list[tuple[Partition, int]] = []
+        self.read: list[Place] = []
 
-    def _retention_s(self, names: Collection[str]) -> dict[str, float]:
-        return {name: 1000.0 for name in names if name != "ever"}
+    def _bounds(self, names: Collection[str]) -> dict[str, Bounds]:
+        return {name: KEPT.get(name, Bounds(1000.0)) for name in names}
 
-    def _read(self, places: Collection[tuple[Partition, int]]) -> None:
+    def _ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
+        return dict.fromkeys(partitions, 10)
+
+    def _read(self, places: Collection[Place]) -> None:
         self.read += places
-        self._came |= {place: place[1] * 10.0 for place in places}
+        self._seen |= {place: OldestRow(place[1] * 10.0, 20.0) for place in places}
 
 
 def test_the_oldest_row_of_a_source_and_target_counts_and_is_read_once() -> None:
     watch = Answered()
     watch.waits = {("s1", "t"): [(A, 7), (B, 3)], ("s2", "t"): [(EVER, 1)]}
-    assert watch.look() == watch.look() == {("s1", "t"): 1030.0}
+    assert watch.look() == watch.look() == {("s1", "t"): RetentionLeft(1030.0, None)}
     assert watch.read == [(A, 7), (B, 3)]
 
 
@@ -40,4 +47,10 @@ def test_a_row_that_no_longer_waits_is_forgotten() -> None:
     watch.waits = {}
     assert watch.look() == {}
     watch.waits = {("s1", "t"): [(A, 8)]}
-    assert watch.look() == {("s1", "t"): 1080.0}
+    assert watch.look() == {("s1", "t"): RetentionLeft(1080.0, None)}
+
+
+def test_a_bound_of_bytes_counts_from_the_row_to_the_end_of_its_partition() -> None:
+    watch = Answered()
+    watch.waits = {("s1", "t"): [(SMALL, 6)]}
+    assert watch.look() == {("s1", "t"): RetentionLeft(None, 1000 - 4 * 20.0)}

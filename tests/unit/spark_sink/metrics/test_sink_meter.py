@@ -16,6 +16,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.metrics.sink_meter import SinkMeter
 from shardmerge.spark_sink.metrics.waiting_kinds import WaitingKind
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
+from shardmerge.spark_sink.planning.retention import RetentionLeft
 
 T = TargetTable("merged", "t")
 NOW = 1_000.0
@@ -65,22 +66,23 @@ def test_a_record_tells_lag_waiting_shards_debts_and_failures() -> None:
         T, 4, 10,
         (statement, StatementProgress(3, 0, "", StatementKind.CONTRACTING, "debt", "", 900_000)),
         (
-            ShardProgress(shard(1), 5, "held", since_ms=400_000, parked=7, overwritten=2),
+            ShardProgress(shard(1), 5, "held", "", None, 400_000, 7, 2, "SM-1203"),
             ShardProgress(shard(2), 5, parked=3),
             ShardProgress(shard(3, "s2"), 5),
         ),
         failure=FailureProgress("gone", "", "t/0", 4),
     )  # fmt: skip
     meter.reported(record, {shard(1): WaitingKind.DECISION}, {"s1": PLACES}, NOW - 60)
-    meter.retention = {("s1", "merged.t"): NOW + 90}
+    meter.retention = {("s1", "merged.t"): RetentionLeft(NOW + 90, 4e6)}
     for family, labels, expected in (
         (catalog.SINK_LAG_ROWS, ("s1", "merged.t"), 10),
         (catalog.SINK_PARKED, ("s1", "merged.t"), 7),
         (catalog.SINK_LAG_SECONDS, ("s1", "merged.t"), 60.0),
         (catalog.SINK_LAG_SECONDS, ("s2", "merged.t"), 0.0),
         (catalog.SINK_OVERWRITTEN, ("s1", "merged.t"), 2),
-        (catalog.SINK_WAITING, ("merged.t", "decision"), 1),
-        (catalog.SINK_WAITING, ("merged.t", "row"), 0),
+        (catalog.SINK_WAITING, ("merged.t", "decision", "SM-1203"), 1),
+        (catalog.SINK_WAITING, ("merged.t", "decision", ""), 0),
+        (catalog.SINK_WAITING, ("merged.t", "row", ""), 0),
         (catalog.SINK_WAITING_SECONDS, ("merged.t", "decision"), 600.0),
         (catalog.SINK_OPEN, ("merged.t", "debt"), 2),
         (catalog.SINK_OPEN_SECONDS, ("merged.t", "debt"), 300.0),
@@ -89,6 +91,7 @@ def test_a_record_tells_lag_waiting_shards_debts_and_failures() -> None:
         (catalog.SINK_SHARDS, ("merged.t",), 3),
         (catalog.SINK_VERSION, ("merged.t",), 4),
         (catalog.SINK_RETENTION, ("s1", "merged.t"), 90.0),
+        (catalog.SINK_RETENTION_BYTES, ("s1", "merged.t"), 4e6),
     ):
         assert value(meter, family, *labels) == expected, family.name
     assert meter.held_rows() == {("s1", "merged.t"): PLACES}

@@ -10,6 +10,7 @@ import pytest
 from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import batch_runs
@@ -80,7 +81,9 @@ def test_the_tasks_of_a_worker_tell_whose_rows_they_could_not_apply(
 
     monkeypatch.setattr(task_runs, "apply_tasks", apply_tasks)
     units = [[task("a")], [task("b"), task("bad", target=OTHER), task("c")]]
-    *_, last = task_runs.run_tasks(units, ApplyConfig("", MySqlAddress("", 0, "", ""), "", ""))
+    *_, last = task_runs.run_tasks(
+        units, ApplyConfig(Kafka(""), MySqlAddress("", 0, "", ""), "", "")
+    )
     assert last == TaskFailure("no", target=OTHER)
 
 

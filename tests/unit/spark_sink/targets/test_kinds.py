@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.process.spark_session import SparkStart
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
-from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget, runtime_of, spark_conf
+from shardmerge.spark_sink.targets.iceberg.target import (
+    IcebergTarget,
+    hidden_conf,
+    runtime_of,
+    spark_conf,
+)
 from shardmerge.spark_sink.targets.kinds import open_target
 from shardmerge.spark_sink.targets.mysql.target import MySqlTarget
 
@@ -68,6 +75,18 @@ def test_spark_is_told_of_the_catalog_and_reads_no_cached_table() -> None:
     assert conf["spark.sql.session.timeZone"] == "UTC"
     # MERGE runs in that JVM: it needs both of Java's compilers.
     assert "TieredStopAtLevel" not in conf["spark.driver.extraJavaOptions"]
+
+
+def test_a_catalogs_secrets_are_not_on_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = (("s3.secret-access-key", "env:S3_KEY"), ("type", "rest"), ("warehouse", "file:///w"))
+    catalog = SparkCatalog("lake", given)
+    monkeypatch.setenv("S3_KEY", "geheim")
+
+    shown = spark_conf(catalog, SinkSettings(Path()), "1.12.0")
+
+    assert not any("secret" in key for key in shown)
+    assert shown["spark.sql.catalog.lake.warehouse"] == "file:///w"
+    assert hidden_conf(catalog) == {"spark.sql.catalog.lake.s3.secret-access-key": "geheim"}
 
 
 def test_a_jar_that_is_given_is_not_fetched() -> None:

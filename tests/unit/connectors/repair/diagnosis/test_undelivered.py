@@ -12,6 +12,7 @@ from shardmerge.connectors.repair.diagnosis.undelivered import (
     first_unread,
     gap_before,
     is_failed_statement,
+    lost_statements,
     not_read,
 )
 
@@ -210,3 +211,14 @@ def test_what_the_connector_does_not_read_is_not_missing() -> None:
         FAILED, begun, offset(1000, event=4), Delivered(), None, comes=lambda item: item == begun[1]
     )
     assert gap == Gap(missing=(begun[1],)), "what is delivered of a transaction is of its own"
+
+
+def test_lost_records_of_statements_are_told_where_nothing_else_is_missing() -> None:
+    first, second = statement(1100, 7), statement(1300, 8)
+    emptied = statement(1500, 9, "TRUNCATE t")
+    assert lost_statements(Gap(missing=(first, second), passed=(emptied,))) == (first, second)
+    assert lost_statements(Gap()) == ()
+    # Rows before a statement must be there before its record is, and a TRUNCATE is among rows.
+    assert lost_statements(Gap(missing=(rows(1000, 6), first))) == ()
+    assert lost_statements(Gap(missing=(first,), partial=rows(1000, 6))) == ()
+    assert lost_statements(Gap(missing=(first, emptied))) == ()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.connectors.repair.schema_history.canonical import create_text
-from shardmerge.schemas.ddl.changes import TableName
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable, TableName
+from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from tests.strategies import table
 
 
@@ -75,3 +77,11 @@ def test_options_but_the_character_set_are_left_out() -> None:
               "PARTITION BY HASH (a)"),
     )  # fmt: skip
     assert text == "CREATE TABLE `a``b`.`url` (`a` int NULL) DEFAULT CHARACTER SET latin1"
+
+
+def test_types_that_debezium_does_not_know_are_the_bytes_that_the_binlog_has() -> None:
+    context = ServerContext("mariadb", (11, 8))
+    statement = parse("CREATE TABLE t (a INET6 DEFAULT '::1', b INET4 NOT NULL, c UUID)", context)
+    assert isinstance(statement, CreateTable)
+    text = create_text(TableName("app", "t"), apply_create(statement, context))
+    assert "(`a` binary(16) NULL, `b` binary(4) NOT NULL, `c` uuid NULL)" in text

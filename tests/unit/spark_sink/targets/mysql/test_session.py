@@ -7,7 +7,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.connectors.access.mysql import NOT_ADMITTED
+from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, decisive
@@ -243,3 +244,31 @@ def test_a_conflict_of_tidb_is_tried_again(connect: Any, number: int) -> None:
     with pytest.raises(TargetError) as raised:
         session.execute("COMMIT")
     assert raised.value.retryable and number in CONFLICTS
+
+
+@pytest.mark.parametrize("number", sorted(NOT_ADMITTED))
+def test_a_user_who_is_not_admitted_ends_the_sink_and_says_nothing_of_rows(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(**_: object) -> None:
+        raise pymysql.OperationalError(number, "no entry")
+
+    monkeypatch.setattr(pymysql, "connect", refuse)
+    session = MySqlSession(MySqlAddress("db", 4000, "me", "geheim"))
+    with pytest.raises(
+        TargetLost, match=rf"does not admit user 'me': no entry \[{number}\]"
+    ) as end:
+        session.execute("DELETE FROM t")
+    assert not end.value.retryable
+    assert "geheim" not in str(end.value)
+
+
+def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise pymysql.OperationalError(2003, "connection refused")
+
+    monkeypatch.setattr(pymysql, "connect", refuse)
+    with pytest.raises(TargetError) as away:
+        MySqlSession(MySqlAddress("db", 4000, "", "")).execute("DO 0")
+    assert away.value.retryable
+    assert not isinstance(away.value, TargetLost)

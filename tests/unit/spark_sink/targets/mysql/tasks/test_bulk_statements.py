@@ -116,6 +116,18 @@ def test_keys_to_delete_share_statements_that_the_server_takes() -> None:
     assert all(len(sql.encode()) < PACKET for sql in session.sent)
 
 
+def test_a_time_of_a_key_is_no_literal_that_a_server_compares_as_text() -> None:
+    session = Recording()
+    deletes = Block(("t",), (Form.TIME,), ([1_180_000, 0],), (False,), 2)
+
+    write_batch(session, TABLE, SHAPE, Batch(("t",), deletes, ()))
+
+    (sql,) = session.sent
+    assert sql.endswith(
+        " WHERE `t` IN (CAST('00:00:01.180000' AS TIME(6)), CAST('00:00:00' AS TIME(6)))"
+    )
+
+
 def test_json_is_compared_as_the_server_can() -> None:
     value = '{"a":"it\'s"}'
     literal = '\'{"a":"it\\\'s"}\''

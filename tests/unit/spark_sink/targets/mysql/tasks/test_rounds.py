@@ -12,12 +12,15 @@ import pytest
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks import rounds
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, TaskConnection
 from shardmerge.spark_sink.targets.mysql.tasks.rounds import RefusedRound, Round, commit
 
-CONFIG = ApplyConfig("", MySqlAddress("db", 4000, "", ""), "control", "demo", round_records=1_000)
+CONFIG = ApplyConfig(
+    Kafka(""), MySqlAddress("db", 4000, "", ""), "control", "demo", round_records=1_000
+)
 
 
 class Refusing:

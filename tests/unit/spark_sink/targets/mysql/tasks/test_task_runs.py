@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.planning.ranges import TaskFailure
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks import task_runs
@@ -22,7 +23,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import (
     kept_connection,
 )
 
-CONFIG = ApplyConfig("", MySqlAddress("db", 4000, "", ""), "control", "demo", connections=3)
+CONFIG = ApplyConfig(Kafka(""), MySqlAddress("db", 4000, "", ""), "control", "demo", connections=3)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,51 @@
+"""The coordinator's table as its changelog tells it, for those who are no worker. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shardmerge.connectors.formats.stored_record import StoredRecord
+from shardmerge.schemas.pipeline.settings import Pipeline
+
+from .effects import Effects, at_hand_key, from_bytes
+
+COORDINATOR_TABLE = "target-states"
+"""Faust's name of the table."""
+
+
+def changelog(pipeline: Pipeline) -> str:
+    """The topic with what was put into the table.
+
+    Source: Faust names it after the app, which is ``<pipeline>-agents``, and the table.
+    """
+    return f"{pipeline.name}-agents-{COORDINATOR_TABLE}-changelog"
+
+
+def table_of(records: Iterable[StoredRecord]) -> Effects:
+    """The puts that make the table, however far its worker is with a record.
+
+    Where a record was at hand, its rows may be there in part. It tells all of them itself, so they
+    are completed.
+
+    Args:
+        records: Of the changelog, each partition's in order of their offsets.
+
+    Raises:
+        ContractError: A record at hand has another format.
+    """
+    rows: dict[bytes, bytes] = {}
+    partitions = set()
+    for record in records:
+        if record.key is None:
+            continue
+        partitions.add(record.partition)
+        if record.value is None:
+            rows.pop(record.key, None)
+        else:
+            rows[record.key] = record.value
+    puts: dict[bytes, bytes | None] = dict(rows)
+    for partition in sorted(partitions):
+        stored = puts.pop(at_hand_key(partition), None)
+        if stored is not None:
+            puts |= from_bytes(stored).effects.puts
+    return Effects(puts)

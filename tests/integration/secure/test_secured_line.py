@@ -1,0 +1,297 @@
+"""The whole line with TLS, users and least rights everywhere, and where its passwords are not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pymysql
+import pytest
+import requests
+from aiokafka import AIOKafkaConsumer
+from click.testing import CliRunner
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from shardmerge.cli.main import main
+from shardmerge.connectors.access import mysql
+from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
+from shardmerge.connectors.access.kafka import admin_client, check_admitted, consumer, producer
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.local.install.artifacts import resolve
+from shardmerge.local.servers.java_process import java_command, write_properties
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.pipeline.kafka_client import java_client, parse_client
+from shardmerge.schemas.pipeline.secrets import for_connect
+from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+
+from .accounts import CANARY, WRONG
+from .conftest import Played
+from .process_lists import ProcessLists
+
+
+def test_the_demo_ends_equal_over_secure_connections(played: Played) -> None:
+    assert played.report.good, played.report
+
+
+def test_check_finds_no_fault_and_no_password_that_lies_readable(played: Played) -> None:
+    done = CliRunner().invoke(main, ["check", "--pipeline", str(played.secured.line.pipeline_path)])
+    assert "FAULT" not in done.output, done.output
+    assert "readable" not in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"],
+        ["explain", "s1/app.tbl00"],
+        ["decisions"],
+        ["schema", "s1/app.tbl00"],
+        ["conflicts"],
+        ["connect", "status"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_reads_a_secured_pipeline(played: Played, words: list[str]) -> None:
+    path = str(played.secured.line.pipeline_path)
+    done = CliRunner().invoke(main, [*words, "--pipeline", path, "--json"])
+    assert done.exit_code == 0, done.output
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert told or words == ["conflicts"]
+    assert "error" not in done.output.lower().replace('"error": ""', ""), done.output
+    assert CANARY not in done.output
+
+
+def test_the_sinks_user_may_ask_how_long_kafka_keeps_rows(played: Played) -> None:
+    secured = played.secured
+    access = Kafka(secured.line.pipeline.kafka.bootstrap_servers, client=secured.client("sink"))
+    place = (Partition("s1.app.tbl00", 0), 0)
+    watch = RetentionWatch(access, lambda: {("s1", "merged.tbl"): [place]}, lambda _: None)
+    assert watch.look() == {}  # the local broker keeps rows for ever
+
+
+def test_no_log_holds_a_password(played: Played) -> None:
+    logs = sorted((played.secured.line.directory / "logs").glob("*.log"))
+    assert {"agents", "connect", "kafka", "sink", "target"} <= {log.stem for log in logs}
+    assert [log.name for log in logs if CANARY.encode() in log.read_bytes()] == []
+
+
+def test_no_topic_holds_a_password(played: Played) -> None:
+    """Neither do Connect's own topics, where the connectors' configurations are."""
+    topics, words = set(), set()
+    for topic, record in _records(played.secured.owner()):
+        topics.add(topic)
+        if CANARY.encode() in record:
+            words.add(topic)
+    assert {"connect-configs", "connect-offsets", "local.ddl", "s1", "s1.app.tbl00"} <= topics
+    assert words == set()
+
+
+def test_a_connectors_configuration_refers_to_passwords(played: Played) -> None:
+    pipeline = played.secured.line.pipeline
+    rest = ConnectRest.of(pipeline.connect)
+    config = rest.config(connector_name(pipeline, pipeline.sources[0])) or {}
+    rest.close()
+    assert config["database.password"] == "${env:SOURCE_PASSWORD}"
+    assert "${env:KAFKA_PASSWORD}" in config["signal.consumer.sasl.jaas.config"]
+    assert CANARY not in str(config)
+
+
+def test_no_page_and_no_answer_of_the_agents_holds_a_password(played: Played) -> None:
+    line = played.secured.line
+    for path in (
+        "/",
+        "/metrics",
+        "/target/merged.tbl",
+        "/api/status",
+        "/api/target/merged.tbl",
+        "/healthz",
+    ):
+        answer = requests.get(f"{line.web_url}{path}", timeout=10)
+        assert answer.ok, path
+        assert CANARY not in answer.text, path
+
+
+def test_no_command_line_held_a_password(played: Played) -> None:
+    assert played.told == frozenset()
+
+
+def test_a_password_on_a_command_line_would_be_found() -> None:
+    lists = ProcessLists(CANARY)
+    code = "import sys; sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code, CANARY], stdin=subprocess.PIPE):
+        lists.look()
+    assert any(CANARY in line for line in lists.found)
+
+
+def test_no_bundle_holds_a_password(played: Played, tmp_path: Path) -> None:
+    bundle, path = tmp_path / "bundle", str(played.secured.line.pipeline_path)
+    done = CliRunner().invoke(main, ["export", "--pipeline", path, "--output", str(bundle)])
+    assert done.exit_code == 0, done.output
+    with zipfile.ZipFile(bundle) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    assert any(b"[[sources]]" in part for part in parts.values())
+    assert [name for name, part in parts.items() if CANARY.encode() in part] == []
+    assert [
+        name for name, part in parts.items() if str(played.secured.folder).encode() in part
+    ] == []
+
+
+def test_the_server_takes_no_connection_that_is_not_encrypted(played: Played) -> None:
+    target = played.secured.line.pipeline.target
+    with pytest.raises(pymysql.OperationalError, match="insecure transport"):
+        pymysql.connect(
+            host=target.host,
+            port=target.port,
+            user="shardmerge",
+            password="shardmerge",
+            ssl_disabled=True,
+        )
+
+
+def test_rows_are_loaded_over_an_encrypted_connection(played: Played) -> None:
+    target = played.secured.line.pipeline.target
+    address = MySqlAddress(target.host, target.port, target.user, target.password, target.tls)
+    session = MySqlSession(address)
+    try:
+        session.execute("CREATE TABLE merged.loaded (a INT PRIMARY KEY)")
+        load = "LOAD DATA LOCAL INFILE '{path}' INTO TABLE merged.loaded (a)"
+        data = b"".join(b"%d\n" % number for number in range(200_000))
+        assert session.load(load, data) == 200_000
+        [(_, cipher)] = session.query("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+        session.execute("DROP TABLE merged.loaded")
+    finally:
+        session.close()
+    assert cipher
+
+
+def test_a_user_of_mysql_has_no_more_rights_than_it_needs(played: Played) -> None:
+    source = played.secured.line.pipeline.sources[0]
+    with mysql.connect(source) as connection, connection.cursor() as cursor:
+        for statement in ("DELETE FROM app.tbl00", "CREATE TABLE app.x (a INT)"):
+            with pytest.raises(pymysql.OperationalError, match="denied"):
+                cursor.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("user", "topic"), [("sink", "s1.app.tbl00"), ("agents", "s1"), ("connect", "local.ddl")]
+)
+def test_a_user_of_kafka_has_no_more_rights_than_it_needs(
+    played: Played, user: str, topic: str
+) -> None:
+    secured = played.secured
+    access = Kafka(secured.line.pipeline.kafka.bootstrap_servers, client=secured.client(user))
+    errors: list[KafkaError | None] = []
+    client = producer(access, {"log_level": 0})
+    client.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
+    client.flush(60)
+    assert [error and error.code() for error in errors] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+
+
+def test_a_certificate_is_enough_for_each_of_our_clients(played: Played) -> None:
+    """Connect's own clients use mutual TLS in this line all the time."""
+    access = played.secured.owner()
+    assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
+    assert "local.ddl" in asyncio.run(_topics(access))
+
+
+def test_plain_is_enough_for_each_of_our_clients(played: Played) -> None:
+    secured = played.secured
+    plain = dict(secured.client("operator")) | {"sasl.mechanism": "PLAIN"}
+    access = Kafka(secured.line.pipeline.kafka.bootstrap_servers, client=parse_client(plain))
+    assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
+    assert "local.ddl" in asyncio.run(_topics(access))
+
+
+def test_a_token_is_enough_for_each_of_our_clients(played: Played) -> None:
+    access = played.secured.with_token("operator")
+    assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
+    assert "local.ddl" in asyncio.run(_topics(access))
+
+
+def test_a_token_is_enough_for_javas_clients(played: Played) -> None:
+    """Debezium's own clients are told the same words."""
+    secured = played.secured
+    access = secured.with_token("operator")
+    told = {
+        key: value.replace(for_connect(f"file:{secured.folder}/operator.password"), secret)
+        for secret in [secured.passwords["operator"]]
+        for key, value in java_client(access.client).items()
+    }
+    folder = secured.folder / "java"
+    properties = write_properties(folder / "client.properties", told)
+    command = java_command(
+        resolve(),
+        folder,
+        "128m",
+        {},
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={secured.token_server.url}",
+        "org.apache.kafka.tools.TopicCommand",
+        "--list",
+        "--bootstrap-server",
+        access.bootstrap_servers,
+        "--command-config",
+        str(properties),
+    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert "local.ddl" in done.stdout.split(), done.stdout + done.stderr
+
+
+def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) -> None:
+    access = played.secured.with_token("operator", WRONG)
+    with pytest.raises(StackError) as refused:
+        check_admitted(access, 20)
+    assert refused.value.code == "SM-4112"
+    with pytest.raises(StackError) as refused_too:
+        asyncio.run(_topics(access))
+    assert refused_too.value.code == "SM-4112"
+    for error in (refused.value, refused_too.value):
+        assert "token" in error.message
+        assert "sasl.oauthbearer.client" in error.hint
+        assert CANARY not in f"{error.message} {error.hint}"
+
+
+async def _topics(access: Kafka) -> set[str]:
+    client = AIOKafkaConsumer(**aiokafka_arguments(access))
+    await client.start()
+    try:
+        return set(await client.topics())
+    finally:
+        await client.stop()
+
+
+def _records(access: Kafka) -> Iterator[tuple[str, bytes]]:
+    """Key, value and headers of every record that Kafka has, its internal ones included."""
+    settings = {
+        "group.id": "search",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "isolation.level": "read_uncommitted",
+    }
+    client = consumer(access, settings)
+    try:
+        known = client.list_topics(timeout=10).topics
+        places = [TopicPartition(t, p, 0) for t, found in known.items() for p in found.partitions]
+        client.assign(places)
+        left = len(places)
+        while left:
+            message = client.poll(20)
+            assert message is not None, f"{left} partitions are not read"
+            if (error := message.error()) is not None:
+                if error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+                left -= 1
+                continue
+            headers = str(message.headers() or "").encode()
+            yield message.topic() or "", (message.key() or b"") + (message.value() or b"") + headers
+    finally:
+        client.close()
