@@ -509,6 +509,8 @@ class World:
         images = [
             {extra[0] if extra and c.startswith("a#") else c: v for c, v in row.items()}
             for row in reading.rows
+            # Rows that are not merged are not read; what the target has of them stays.
+            if self.shape.keeps(row)
         ]
         if self.load.kind is LoadKind.CHUNKS:
             for image in images:
