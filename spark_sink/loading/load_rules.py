@@ -97,9 +97,10 @@ def moved(gates: ShardGates, load: Load, index: int, reread: Iterable[int]) -> L
     passed = gates.gates[base_index(gates, load) + 1 : index + 1]
     gate = gates.gates[index]
     # A table that was dropped and made again has all its rows in the stream.
-    dropped = next((some.position for some in passed if not some.live), None)
-    if dropped is not None:
-        return load.end_void(gate.version, dropped)
+    dropped = [some for some in passed if not some.live]
+    if dropped:
+        # Rows of the table that was made again can need a load of their own (``next_order``).
+        return load.end_void(dropped[-1].version, dropped[0].position)
     last = passed[-1].version
     changed = passed[0].position
     anew = any(load.base < version <= last for version in reread)
@@ -125,9 +126,32 @@ def proves(gates: ShardGates, load: Load, known_to: SourcePosition) -> bool:
     return all(c.read_before is not None and c.read_before <= bound for c in load.chunks)
 
 
-def stream_stop(gates: ShardGates, load: Load) -> int | None:
-    """Index of the gate behind which the shard's rows wait for its load; None when they do not."""
-    return None if load.is_complete else base_index(gates, load)
+def next_order(load: Load, orders: Iterable[int]) -> int | None:
+    """The version of the next decision that orders another load; None when there is none.
+
+    While a load is going on, it does itself what a later decision orders (``moved``). When it is
+    complete, the next load begins, with the order's gate as its base. It begins before the stream
+    has passed that gate: ``stream_stop``.
+
+    Args:
+        load: The shard's latest load.
+        orders: Versions of the decisions that order the shard to be loaded.
+    """
+    return min((version for version in orders if version > load.base), default=None)
+
+
+def stream_stop(gates: ShardGates, load: Load, orders: Iterable[int]) -> int | None:
+    """Index of the gate behind which the shard's rows wait for a load; None when they do not.
+
+    Args:
+        gates: Of the shard.
+        load: Its latest load.
+        orders: See ``next_order``.
+    """
+    if not load.is_complete:
+        return base_index(gates, load)
+    version = next_order(load, orders)
+    return None if version is None else gates.upto(version) - 1
 
 
 def may_give_out(

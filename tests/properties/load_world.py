@@ -148,7 +148,7 @@ class Source:
             self.alters()
         elif dice < 0.14:
             self.append(Event(truncates=True), ())
-        elif dice < 0.15:
+        elif dice < 0.16:
             self.ddl(Ddl((), live=False, kind="contracting"))
         else:
             self.writes()
@@ -434,12 +434,11 @@ class World:
                 sum(c.read_before is not None for c in self.load.chunks) < done
             )
             return True
-        ordered = [v for v in self.orders if v > self.load.version and v > self.load.base]
-        reached = [v for v in ordered if v <= self.first_blocked]
-        if self.load.is_complete and self.shape.has_key and reached:
-            self.target.loads.append(Load(SHARD, TARGET, reached[-1], LoadKind.CHUNKS, reached[-1]))
-            return True
-        return False
+        version = load_rules.next_order(self.load, self.orders)
+        if not self.load.is_complete or version is None:
+            return False
+        self.target.loads.append(Load(SHARD, TARGET, version, LoadKind.CHUNKS, version))
+        return True
 
     def cut(self) -> bool:
         """Plan chunks, all at once or one after the other."""
@@ -546,7 +545,7 @@ class World:
         if index >= self.known:
             return False
         stops = [self.first_blocked]
-        if (waits := load_rules.stream_stop(self.gates, self.load)) is not None:
+        if (waits := load_rules.stream_stop(self.gates, self.load, self.orders)) is not None:
             stops.append(waits)
         stop = min(stops)
         if stop < len(self.gates.gates) and self.gates.gates[stop].position <= place(index):

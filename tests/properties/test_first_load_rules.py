@@ -23,7 +23,12 @@ Patch: TypeAlias = pytest.MonkeyPatch
 
 
 def the_stream_overtakes_the_load(patch: Patch) -> None:
-    patch.setattr(load_rules, "stream_stop", lambda gates, load: None)
+    patch.setattr(load_rules, "stream_stop", lambda gates, load, orders: None)
+
+
+def the_stream_passes_an_order(patch: Patch) -> None:
+    real = load_rules.stream_stop
+    patch.setattr(load_rules, "stream_stop", lambda gates, load, orders: real(gates, load, ()))
 
 
 def a_replica_is_read_that_is_behind(patch: Patch) -> None:
@@ -133,6 +138,30 @@ def converted_unseen(world: World) -> None:
     world.prove()
 
 
+def an_order_that_the_stream_has_passed(world: World) -> None:
+    """Values that nobody knows, then a change that the server which is read does not have yet."""
+
+    def reset(value: int | None) -> Callable[[Image], Image]:
+        return lambda image: {"id": image["id"], "where": image["where"], "a#2": value}
+
+    _adds_a_column(world)
+    _all(world.cut)
+    _all(lambda: world.read() or world.write())
+    assert world.prove()
+    world.source.ddl(
+        Ddl(("where", "a#2"), reset(100), reset(None), kind="switching", orders_load=True)
+    )
+    _all(world.replicate)
+    (old,) = world.source.now.rows
+    new = {**old, "a#2": 7}
+    world.source.append(Event(old, new), (new,))
+    _all(world.decide_next)
+    _all(lambda: world.execute() or world.apply())
+    world.move_base()
+    _all(world.cut)
+    _all(lambda: world.read() or world.write())
+
+
 def made_again_unseen(world: World) -> None:
     """The table is dropped and made again; the snapshot is taken behind that."""
     world.source.ddl(Ddl((), live=False, kind="contracting"))
@@ -168,6 +197,7 @@ def dropped_before_a_chunk_is_read(world: World) -> None:
 
 MUTANTS: list[tuple[Callable[[Patch], None], Shape, Callable[[World], None] | None]] = [
     (the_stream_overtakes_the_load, KEYED, None),
+    (the_stream_passes_an_order, KEYED, an_order_that_the_stream_has_passed),
     (a_replica_is_read_that_is_behind, KEYED, None),
     (a_late_chunk_is_written, KEYED, None),
     (a_chunk_of_another_schema_is_written, KEYED, dropped_before_a_chunk_is_read),

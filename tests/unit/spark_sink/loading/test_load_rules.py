@@ -9,6 +9,7 @@ from shardmerge.spark_sink.loading.load_rules import (
     may_have_rows_before,
     moved,
     next_base,
+    next_order,
     passes_over,
     proves,
     stream_stop,
@@ -61,10 +62,17 @@ def test_a_load_that_is_proven_stays() -> None:
 
 def test_the_stream_waits_at_the_base_until_the_load_is_complete() -> None:
     two = gates(50)
-    assert stream_stop(two, load()) == 0
-    assert stream_stop(two, load().move(2, at(50))) == 1
-    assert stream_stop(two, done(load(), 0)) == 0
-    assert stream_stop(two, done(load(), 0).proven()) is None
+    assert stream_stop(two, load(), ()) == 0
+    assert stream_stop(two, load().move(2, at(50)), ()) == 1
+    assert stream_stop(two, done(load(), 0), ()) == 0
+    assert stream_stop(two, done(load(), 0).proven(), ()) is None
+
+
+def test_the_stream_waits_at_an_order_until_its_load_has_begun() -> None:
+    complete = done(load(), 0).proven()
+    assert next_order(complete, [1, 3, 2]) == 2
+    assert stream_stop(gates(50, 60), complete, [1, 3]) == 2
+    assert next_order(complete, [1]) is None
 
 
 def test_chunks_are_given_out_behind_an_open_gate() -> None:
@@ -118,7 +126,7 @@ def test_another_key_on_the_way_cuts_the_table_anew() -> None:
 def test_a_drop_ends_the_load_although_the_table_is_made_again() -> None:
     after = moved(gates(50, 70, dropped=50), load(SNAPSHOT), 2, ())
     assert after.is_void
-    assert after.base == 3
+    assert after.base == 2
     assert after.position == at(50)
 
 
