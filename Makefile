@@ -111,6 +111,10 @@ e2e: $(ARTIFACTS) | java ## The whole line, with faults
 scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner $(if $(DIR),$(DIR),$(SCENARIOS)) $(ARGS)
 
+.PHONY: test-secure
+test-secure: $(ARTIFACTS) | java ## The line with every connection secured, and what it refuses
+	@PYTHONPATH=. $(PY) -m tests.levels secure
+
 .PHONY: test-tidb
 # Not part of `make test`: nothing that the project installs brings a TiDB.
 test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a TiDB (TIDB=USER:PASSWORD@HOST:PORT; else that of `make tidb` is started)

@@ -1,6 +1,6 @@
 """Run test levels and close with one line: ``N passed, N failed``.
 
-Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect mysql integration e2e``
+Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect integration e2e``
 
 Theory of operation:
 
@@ -36,7 +36,9 @@ PYTHON = ROOT / ".venv" / "bin" / "python"
 GIVEN_CASES = ROOT / (os.environ.get("CASES") or "../shared/cases/scenarios")
 """A folder of further scenarios: that of ``make test CASES=…``, else cases beside the checkout."""
 MEASURED = {"COVERAGE_FILE": str(REPORTS / "coverage")}
-AGENTS, CONNECT, MYSQL = (f"tests/integration/{room}" for room in ("agents", "connect", "mysql"))
+AGENTS, CONNECT, MYSQL, SECURE = (
+    f"tests/integration/{room}" for room in ("agents", "connect", "mysql", "secure")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,14 @@ def mysql() -> Result:
     return pytest("mysql", [MYSQL], minutes=25)
 
 
+def secure() -> Result:
+    """The room of the integration tests whose line has every connection secured."""
+    return pytest("secure", [SECURE], minutes=25)
+
+
 def integration() -> Result:
     """One real system per test; the other rooms."""
-    others = [f"--ignore={room}" for room in (AGENTS, CONNECT, MYSQL)]
+    others = [f"--ignore={room}" for room in (AGENTS, CONNECT, MYSQL, SECURE)]
     return pytest("integration", ["tests/integration", *others], minutes=40)
 
 
@@ -185,7 +192,7 @@ _STARTING_SPARK = ("driver", "target_contract", "chaos")
 
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
-    "connect": connect, "mysql": mysql, "integration": integration, "e2e": e2e,
+    "connect": connect, "mysql": mysql, "secure": secure, "integration": integration, "e2e": e2e,
     "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
@@ -200,6 +207,7 @@ BESIDE = (
     "agents",
     "connect",
     "mysql",
+    "secure",
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others; they start nothing that others use."""

@@ -29,6 +29,8 @@ _NO_TLS = (
 )
 _LINK_FAILURE = "Communications link failure"
 """All that MySQL's driver says when TLS fails, or the server is away."""
+_NO_REASON = "Failed to establish connection with the database:"
+"""All that Debezium says where the driver gave no text, as for a certificate of another CA."""
 _NO_LINK = (
     "can the worker's machine reach the server, and if tls is set: is the CA of the server's "
     "certificate in truststore, is the certificate not expired, and does it name the host?"
@@ -341,7 +343,7 @@ class ConnectRest:
 
 
 def _refusal_hint(objections: str, config: Mapping[str, str]) -> str:
-    if _LINK_FAILURE in objections:
+    if _LINK_FAILURE in objections or objections.rstrip().endswith(_NO_REASON):
         return _NO_LINK
     if "Access denied" in objections and "${" in config.get("database.password", ""):
         return _NOT_LOOKED_UP

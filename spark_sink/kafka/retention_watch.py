@@ -15,6 +15,7 @@ from confluent_kafka.admin import ConfigResource
 
 from shardmerge.connectors.access.kafka import admin_client
 from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.retention import (
@@ -24,6 +25,7 @@ from shardmerge.spark_sink.planning.retention import (
     retention_left,
 )
 
+from .offsets import OffsetReader
 from .range_reader import row_consumer
 
 log = logger(__name__)
@@ -77,7 +79,7 @@ class RetentionWatch:
         while not self._stop.is_set():
             try:
                 self._take(self.look())
-            except (KafkaException, TimeoutError) as error:
+            except (KafkaException, StackError, TimeoutError) as error:
                 log.warning("retention_unread", error=error)
             self._stop.wait(_PAUSE_S)
 
@@ -85,7 +87,7 @@ class RetentionWatch:
         """What is left by source and target.
 
         Raises:
-            KafkaException, TimeoutError: Kafka did not answer.
+            KafkaException, StackError, TimeoutError: Kafka did not answer.
         """
         waiting = self._waiting()
         places = {place for some in waiting.values() for place in some}
@@ -128,19 +130,8 @@ class RetentionWatch:
         return found
 
     def _ends(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Partition → the offset behind its last record."""
-        if not partitions:
-            return {}
-        consumer = row_consumer(self._kafka)
-        try:
-            return {
-                partition: consumer.get_watermark_offsets(
-                    TopicPartition(partition.topic, partition.number), timeout=_TIMEOUT_S
-                )[1]
-                for partition in partitions
-            }
-        finally:
-            consumer.close()
+        """Partition → the offset behind its last committed record."""
+        return OffsetReader(self._kafka).stable_ends(partitions) if partitions else {}
 
     def _read(self, places: Collection[Place]) -> None:
         """Look at the first records at or behind each place."""

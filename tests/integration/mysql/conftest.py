@@ -40,7 +40,11 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         yield port
 
 
-@pytest.fixture(params=["given"] if GIVEN_PORT else NAMES)
+SERVERS = [name for name in NAMES if name != "mariadb118"]
+"""``information`` does not find MariaDB 11.8's charsets; ``tests/sources`` has its corpus."""
+
+
+@pytest.fixture(params=["given"] if GIVEN_PORT else SERVERS)
 def server(request: pytest.FixtureRequest) -> str:
     """The name of a server; ``given`` is the one that runs already."""
     return str(request.param)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -23,11 +24,8 @@ from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.access.kafka import admin_client, check_admitted, consumer, producer
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.local.install.artifacts import resolve
-from shardmerge.local.servers.java_process import java_command, write_properties
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.pipeline.kafka_client import java_client, parse_client
-from shardmerge.schemas.pipeline.secrets import for_connect
+from shardmerge.schemas.pipeline.kafka_client import parse_client
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
@@ -217,34 +215,8 @@ def test_a_token_is_enough_for_each_of_our_clients(played: Played) -> None:
     assert "local.ddl" in asyncio.run(_topics(access))
 
 
-def test_a_token_is_enough_for_javas_clients(played: Played) -> None:
-    """Debezium's own clients are told the same words."""
-    secured = played.secured
-    access = secured.with_token("operator")
-    told = {
-        key: value.replace(for_connect(f"file:{secured.folder}/operator.password"), secret)
-        for secret in [secured.passwords["operator"]]
-        for key, value in java_client(access.client).items()
-    }
-    folder = secured.folder / "java"
-    properties = write_properties(folder / "client.properties", told)
-    command = java_command(
-        resolve(),
-        folder,
-        "128m",
-        {},
-        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={secured.token_server.url}",
-        "org.apache.kafka.tools.TopicCommand",
-        "--list",
-        "--bootstrap-server",
-        access.bootstrap_servers,
-        "--command-config",
-        str(properties),
-    )
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert "local.ddl" in done.stdout.split(), done.stdout + done.stderr
-
-
+# aiokafka leaves the connection to the collector when there is no token for it.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) -> None:
     access = played.secured.with_token("operator", WRONG)
     with pytest.raises(StackError) as refused:
@@ -252,6 +224,7 @@ def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) 
     assert refused.value.code == "SM-4112"
     with pytest.raises(StackError) as refused_too:
         asyncio.run(_topics(access))
+    gc.collect()
     assert refused_too.value.code == "SM-4112"
     for error in (refused.value, refused_too.value):
         assert "token" in error.message
@@ -261,8 +234,8 @@ def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) 
 
 async def _topics(access: Kafka) -> set[str]:
     client = AIOKafkaConsumer(**aiokafka_arguments(access))
-    await client.start()
     try:
+        await client.start()
         return set(await client.topics())
     finally:
         await client.stop()

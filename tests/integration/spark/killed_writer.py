@@ -12,13 +12,16 @@ from types import SimpleNamespace
 from typing import cast
 
 from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.pipeline.settings import Kafka
 
 from .contract import Contract, IcebergKind
 
 
 def main(warehouse: str, bootstrap: str, name: str) -> None:
     ports = SimpleNamespace(source1=0, target=0)
-    stack = SimpleNamespace(bootstrap_servers=bootstrap, connect_url="", ports=ports)
+    stack = SimpleNamespace(
+        bootstrap_servers=bootstrap, kafka=Kafka(bootstrap), connect_url="", ports=ports
+    )
     contract = Contract(IcebergKind(Path(warehouse)), cast("LocalStack", stack), name)
     writer = contract.start()
     print("applying", flush=True)

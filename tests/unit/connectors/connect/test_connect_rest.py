@@ -361,6 +361,7 @@ def test_a_user_is_sent_and_one_that_is_refused_is_told_without_a_password(
         ("${env:P}", "Unable to connect: Access denied for user 'u'", "config.providers"),
         ("p", "Unable to connect: Access denied for user 'u'", ""),
         ("p", "Unable to connect: Communications link failure", "truststore"),
+        ("p", "Failed to establish connection with the database: ", "truststore"),
     ],
 )
 def test_what_can_be_behind_a_refused_connection_is_told(
