@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from .load_state import ChunkState, Load
 
+LOADED_FIRST = "SM-1615"
+"""The code of the reason for which rows wait for a load."""
 _WINDOW_S = 30.0
 """The rate is that of the last seconds: limits, other load and wide rows change it."""
 
@@ -44,6 +46,18 @@ class LoadEstimate:
 def rows_of(load: Load) -> int:
     """How many rows are loaded."""
     return sum(chunk.rows for chunk in load.chunks if chunk.state is ChunkState.DONE)
+
+
+def load_text(load: Load) -> str:
+    """What a shard's rows wait for, for people."""
+    if load.is_read:
+        return (
+            f"its first load has {rows_of(load)} rows: waits until all schema changes up to there "
+            "are known"
+        )
+    done = sum(chunk.state is ChunkState.DONE for chunk in load.chunks)
+    parts = f"{done} of {len(load.chunks)} parts" if load.is_planned else f"{done} parts"
+    return f"its rows are loaded first: {parts}, {rows_of(load)} rows, are in the target"
 
 
 def total_of(load: Load, table_rows: int) -> int:

@@ -78,6 +78,7 @@ class Load:
         dropped: Where the table was dropped: there is nothing more to read. None while it is there.
         is_proven: Whether every schema change is known that a chunk could have been read behind.
         is_copied: Whether a snapshot's rows are in the target.
+        has_rows: Whether this load, or one before it, may have written rows of the shard.
     """
 
     shard: ShardId
@@ -92,6 +93,7 @@ class Load:
     dropped: SourcePosition | None = None
     is_proven: bool = False
     is_copied: bool = False
+    has_rows: bool = False
 
     @property
     def is_void(self) -> bool:
@@ -153,7 +155,8 @@ class Load:
 
     def begin(self, number: int) -> Load:
         """Give a chunk out, to be read behind the base."""
-        return self._with(replace(self.chunks[number], state=ChunkState.RUNNING, base=self.base))
+        begun = replace(self.chunks[number], state=ChunkState.RUNNING, base=self.base)
+        return replace(self._with(begun), has_rows=True)
 
     def accepts(self, number: int, base: int) -> bool:
         """Whether a chunk's rows may be written now.

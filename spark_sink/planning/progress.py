@@ -20,6 +20,7 @@ from shardmerge.spark_sink.barrier.gates import Stop
 from shardmerge.spark_sink.barrier.partitions import Partition, stream_of
 from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
 from shardmerge.spark_sink.barrier.truncations import Truncation
+from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST
 
 from .plan import TargetPlan
 from .ranges import RowHold
@@ -40,6 +41,8 @@ class Standing:
             in which due ones are carried out.
         failure: Why the target's latest batch did not end; None when it did.
         key_collisions: Shard → how many of its rows replaced other rows; only shards with some.
+        load_troubles: Shard whose first load does not go on → why, what the operator can do, and
+            the code of that.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
@@ -50,6 +53,7 @@ class Standing:
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     failure: FailureProgress | None = None
     key_collisions: Mapping[ShardId, int] = field(default_factory=dict)
+    load_troubles: Mapping[ShardId, tuple[str, str, str]] = field(default_factory=dict)
 
 
 def progress_of(
@@ -171,7 +175,10 @@ def _shard(
         what = _at_truncate(truncation, rows, running)
         at = truncation.position
         return ShardProgress(shard, offset, what, position=at, code="SM-1607")
-    if stop is not None and (stop.held or rows.is_parked(shard)):
+    is_loaded = stop is not None and stop.code == LOADED_FIRST
+    if stop is not None and is_loaded and (trouble := standing.load_troubles.get(shard)):
+        return ShardProgress(shard, offset, *trouble[:2], stop.position, code=trouble[2])
+    if stop is not None and (stop.held or is_loaded or rows.is_parked(shard)):
         reason, hint, code = _why(stop, plan)
         return ShardProgress(shard, offset, reason, hint, stop.position, code=code)
     if shard.source in standing.missing and rows.is_parked(shard):

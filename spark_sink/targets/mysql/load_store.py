@@ -1,6 +1,6 @@
 """The state of first loads in the target: a row for each load, and one for each of its chunks.
 
-Nothing makes these tables yet, since no pipeline loads its shards this way.
+The tables are made for a pipeline that has a source whose first rows the sink reads.
 
 A chunk's own row is its fence. The transaction that writes the chunk's rows begins by marking it as
 done, provided that it is still given out at the base at which it was read (``finish``); this is
@@ -24,6 +24,7 @@ from shardmerge.schemas.records.plain import load as from_bytes
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.load_state import Chunk, ChunkState, Load
 
+from .control_tables import OPTIONS
 from .session import MySqlSession
 
 _PLACE = "pipeline, shard_source, shard_database, shard_table, version"
@@ -69,6 +70,22 @@ class LoadStore:
     def table(self, name: str) -> str:
         """The quoted, qualified name of a table."""
         return f"{quote_identifier(self._database)}.{quote_identifier(name)}"
+
+    def prepare(self) -> None:
+        """Make the tables where they are missing; outside a transaction."""
+        for name, definition in LOAD_TABLES.items():
+            self._session.execute(
+                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
+            )
+
+    def is_prepared(self) -> bool:
+        """Whether the tables are there."""
+        found = self._session.query(
+            "SELECT COUNT(*) FROM information_schema.TABLES"
+            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME IN (%s, %s)",
+            (self._database, *LOAD_TABLES),
+        )
+        return int(found[0][0]) == len(LOAD_TABLES)
 
     def loads(self) -> list[Load]:
         """All loads, those that are complete included; by shard and version."""
@@ -174,6 +191,18 @@ class LoadStore:
             ),
         )
         return changed == 1
+
+    def is_done(self, load: Load, number: int, base: int) -> bool:
+        """Whether a chunk that was given out at a base is marked as done, after a COMMIT was lost.
+
+        Waits for a transaction that is still committing.
+        """
+        rows = self._session.query(
+            f"SELECT state FROM {self.table('load_chunks')} WHERE {self._where}"
+            " AND number = %s AND base = %s FOR UPDATE",
+            (*self._place(load), number, base),
+        )
+        return bool(rows) and rows[0][0] == ChunkState.DONE.value
 
     @property
     def _where(self) -> str:

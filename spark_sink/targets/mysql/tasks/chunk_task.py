@@ -1,6 +1,6 @@
 """One chunk of a first load: read in a transaction of the source, written in one of the target.
 
-No plan has such tasks yet. They are for loads of the kind ``CHUNKS``. Theory of operation:
+For loads of the kind ``CHUNKS``. Theory of operation:
 
 1. A consistent snapshot is taken. The table is touched, which keeps its metadata locked until the
    transaction ends, and then shown. If it is not the table of the load's base, the chunk ends here.
@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Protocol
 
+from shardmerge.schemas.lattice.left_out_columns import without_columns
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -29,6 +29,7 @@ from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.key_order import KeyColumn
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.loading.table_shape import difference
+from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedRows
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
@@ -49,6 +50,7 @@ class ChunkTask:
         columns: What is read of each row.
         row_filter: See ``row_filters``.
         rows: How the rows are written.
+        leave_out: The route's expression of columns that do not count; "" for none.
         most_rows: How many rows the chunk may have; one more is read, to see that.
         writer_epoch: Fencing token, as of ``RangeTask``.
     """
@@ -63,37 +65,9 @@ class ChunkTask:
     columns: tuple[Column, ...]
     row_filter: str
     rows: LoadedRows
+    leave_out: str
     most_rows: int
     writer_epoch: int
-
-
-class ChunkEnd(StrEnum):
-    """How a chunk's task ended."""
-
-    DONE = "done"
-    REFUSED = "the chunk is not wanted any more"
-    OTHER_TABLE = "the table is not the one of the load's base"
-    TOO_LARGE = "the chunk has too many rows"
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkResult:
-    """What a chunk's task did.
-
-    Attributes:
-        rows: How many rows were read; 0 unless it is done.
-        size: About how many bytes their values have.
-        read_before: See ``Chunk``; None unless it is done.
-        detail: What differs in the table, for people.
-    """
-
-    shard: ShardId
-    number: int
-    end: ChunkEnd
-    rows: int = 0
-    size: int = 0
-    read_before: SourcePosition | None = None
-    detail: str = ""
 
 
 class ChunkSource(Protocol):
@@ -106,7 +80,7 @@ class ChunkSource(Protocol):
     def table(self, shard: ShardId) -> TableSchema | None:
         """Lock a table's metadata until the transaction ends, and read its definition.
 
-        Without the columns that the route leaves out. None if there is no such table.
+        None if there is no such table.
         """
         ...
 
@@ -155,6 +129,7 @@ def load_chunk(task: ChunkTask, source: ChunkSource, target: ChunkTarget) -> Chu
         table = source.table(shard)
         if table is None:
             return ChunkResult(shard, number, ChunkEnd.OTHER_TABLE, detail="there is no such table")
+        table = without_columns(table, task.leave_out) if task.leave_out else table
         if differs := difference(task.expected, task.expected_key, table):
             return ChunkResult(shard, number, ChunkEnd.OTHER_TABLE, detail=differs)
         sql = chunk_rows(shard, task.key, task.range, task.columns, task.row_filter)

@@ -13,16 +13,12 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.spark_sink.loading.key_order import key_columns
 from shardmerge.spark_sink.loading.load_state import LoadKind
+from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedRows
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
 from shardmerge.spark_sink.rows.values.server_values import server_reader
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_task import (
-    ChunkEnd,
-    ChunkResult,
-    ChunkTask,
-    load_chunk,
-)
+from shardmerge.spark_sink.targets.mysql.tasks.chunk_task import ChunkTask, load_chunk
 from tests.strategies import table
 from tests.unit.spark_sink.loading.loads import SHARD, at, load
 
@@ -42,6 +38,7 @@ TASK = ChunkTask(
         tuple(LoadedColumn(c.name, c.type, c.name, server_reader(c)) for c in TABLE.columns),
         ("id",),
     ),
+    "",
     3,
     7,
 )
