@@ -43,8 +43,8 @@ from shardmerge.spark_sink.targets.interface import (
 from .applied_rows import AppliedRows
 from .batch_runs import BatchRuns
 from .driver_metrics import DriverMetrics
-from .load_jobs import LoadJobs
-from .load_runs import LoadRuns
+from .loads.load_jobs import LoadJobs
+from .loads.load_runs import LoadRuns
 from .progress_reports import ProgressReports
 from .restart_runs import RestartRuns
 from .row_topic_check import RowTopicCheck

@@ -20,7 +20,7 @@ from shardmerge.spark_sink.targets.interface import StatementJournal
 
 from .applied_rows import AppliedRows
 from .driver_metrics import DriverMetrics
-from .load_runs import LoadRuns
+from .loads.load_runs import LoadRuns
 from .shard_holds import ShardHolds
 from .shard_removals import ShardRemovals
 from .statement_runs import StatementRunner

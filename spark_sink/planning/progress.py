@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.topics import row_topic
@@ -25,6 +26,9 @@ from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST
 from .plan import TargetPlan
 from .ranges import RowHold
 
+Trouble: TypeAlias = tuple[str, str, str]
+"""Why a first load does not go on, what the operator can do, and the code of that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -41,8 +45,7 @@ class Standing:
             in which due ones are carried out.
         failure: Why the target's latest batch did not end; None when it did.
         key_collisions: Shard → how many of its rows replaced other rows; only shards with some.
-        load_troubles: Shard whose first load does not go on → why, what the operator can do, and
-            the code of that.
+        load_troubles: Shard whose first load does not go on → why.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
@@ -53,7 +56,7 @@ class Standing:
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     failure: FailureProgress | None = None
     key_collisions: Mapping[ShardId, int] = field(default_factory=dict)
-    load_troubles: Mapping[ShardId, tuple[str, str, str]] = field(default_factory=dict)
+    load_troubles: Mapping[ShardId, Trouble] = field(default_factory=dict)
 
 
 def progress_of(
