@@ -7,7 +7,8 @@ chunks are given out (``go_on``). What threads have done comes back at the begin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ShardMergeError
@@ -49,8 +50,10 @@ class LoadRuns:
         jobs: Asks the sources.
         intake, rows: What is decided, and how far rows are applied.
         epoch: Of this writer.
+        clock: Monotonic seconds.
 
     Attributes:
+        sources: Names of the sources whose first rows the sink reads itself.
         orders: Shard → versions of the decisions that order it to be loaded.
     """
 
@@ -63,6 +66,7 @@ class LoadRuns:
         intake: Intake,
         rows: AppliedRows,
         epoch: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         sources = {s.name: s for s in pipeline.sources if s.is_loaded}
         self.sources = frozenset(sources)
@@ -70,7 +74,7 @@ class LoadRuns:
         self._target, self._jobs = target, jobs
         self._intake, self._rows = intake, rows
         self._seen = -1
-        self._book = LoadBook(target, intake=intake, rows=rows, epoch=epoch)
+        self._book = LoadBook(target, intake=intake, rows=rows, epoch=epoch, clock=clock)
         # Besides chunks: a plan, and a mark of each kind.
         most = sum(source.load_connections + 3 for source in sources.values())
         self._threads = LoadThreads(max(1, min(most, MOST_CHUNKS)))
@@ -123,14 +127,16 @@ class LoadRuns:
         """
         if self._book.is_stale:
             self._book.load()
-        ended = self._threads.ended(wait_s)
+        ended, first_error = self._threads.ended(wait_s), None
         for tell in ended:
             try:
                 tell()
-            except ShardMergeError:
-                # Those behind it are not told: what the target has stored is read again.
+            except ShardMergeError as error:
+                # What the target has stored is read again in the next round.
                 self._book.is_stale = True
-                raise
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
         if ended:
             self._book.tell_barrier()
         return bool(ended)
