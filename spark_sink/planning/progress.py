@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import NamedTuple
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.topics import row_topic
@@ -26,8 +26,13 @@ from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST
 from .plan import TargetPlan
 from .ranges import RowHold
 
-Trouble: TypeAlias = tuple[str, str, str]
-"""Why a first load does not go on, what the operator can do, and the code of that."""
+
+class Trouble(NamedTuple):
+    """Why a first load does not go on, what the operator can do, and the reason's code."""
+
+    reason: str
+    hint: str
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +185,9 @@ def _shard(
         return ShardProgress(shard, offset, what, position=at, code="SM-1607")
     is_loaded = stop is not None and stop.code == LOADED_FIRST
     if stop is not None and is_loaded and (trouble := standing.load_troubles.get(shard)):
-        return ShardProgress(shard, offset, *trouble[:2], stop.position, code=trouble[2])
+        return ShardProgress(
+            shard, offset, trouble.reason, trouble.hint, stop.position, code=trouble.code
+        )
     if stop is not None and (stop.held or is_loaded or rows.is_parked(shard)):
         reason, hint, code = _why(stop, plan)
         return ShardProgress(shard, offset, reason, hint, stop.position, code=code)

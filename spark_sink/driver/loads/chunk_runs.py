@@ -18,6 +18,7 @@ from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkResult,
     chunk_order,
 )
+from shardmerge.spark_sink.planning.progress import Trouble
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.targets.interface import Loads
 
@@ -143,7 +144,7 @@ class ChunkRuns:
             if result.final:
                 raise ContractError(result.message, hint=result.hint, code=result.code)
             self._give_back(given)
-            self._book.rest(name, (result.message, result.hint, result.code))
+            self._book.rest(name, Trouble(result.message, result.hint, result.code))
         elif not load.accepts(number, base):
             return  # it was planned again meanwhile, and its transaction has written nothing
         elif result.end is ChunkEnd.DONE:

@@ -139,7 +139,7 @@ class LoadBook:
         """Say why a load does not go on; the log says it once."""
         if self.troubles.get(name) != why:
             self.troubles[name] = why
-            log.warning("load_delayed", shard=name, reason=why[0], hint=why[1], code=why[2])
+            log.warning("load_delayed", shard=name, reason=why.reason, hint=why.hint, code=why.code)
 
     def failed(self, who: ShardId | str, error: Exception) -> None:
         """A job of a shard, or a source, has failed: it is tried again after a pause.
@@ -149,11 +149,11 @@ class LoadBook:
         """
         if not isinstance(error, ShardMergeError):
             raise error
-        self.rest(who, (error.message, error.hint, error.code))
+        self.rest(who, Trouble(error.message, error.hint, error.code))
 
     def waits(self, name: ShardId, why: str) -> None:
         """Leave a shard alone for a while, for a reason that passes by itself."""
-        self.rest(name, (why, "", LOADED_FIRST))
+        self.rest(name, Trouble(why, "", LOADED_FIRST))
 
     def goes_on(self, who: ShardId | str) -> None:
         """A shard, or a source, works again."""

@@ -246,7 +246,7 @@ class LoadRuns:
             if not may_give_out(gates, load, blocked, source_has_base=has_base):
                 continue
             if unfit := unfit_for_chunks(target, name, state):
-                self._book.trouble(name, (unfit, _ELSEWHERE, "SM-1616"))
+                self._book.trouble(name, Trouble(unfit, _ELSEWHERE, "SM-1616"))
                 continue
             found[name] = load
         return found
