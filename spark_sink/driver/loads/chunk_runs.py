@@ -28,6 +28,8 @@ from .load_threads import LoadThreads
 
 MOST_CHUNKS = 64
 """Most chunks at once, over all sources."""
+_LIMITED_S = 2
+"""A chunk has the rows of so many seconds if the source has a limit of rows a second."""
 _SPARE = 4
 """A chunk may have so many times the rows that it should have before it is split: as many as
 numbers of an even plan (``chunk_ranges``)."""
@@ -70,7 +72,7 @@ class ChunkRuns:
             self._planning.add(name)
             source, gate = self._sources[name.source], self._book.gates(load).gates[-1]
             self._threads.begin(
-                partial(self._jobs.plan, source, load, gate, self._target.chunk_rows),
+                partial(self._jobs.plan, source, load, gate, self._chunk_rows(source)),
                 partial(self._planned, load),
                 partial(self._plan_failed, name),
             )
@@ -125,6 +127,11 @@ class ChunkRuns:
                 partial(self._take, given),
                 partial(self._failed, given),
             )
+
+    def _chunk_rows(self, source: Source) -> int:
+        """How many rows a chunk should have. It is read at once, so under a limit it has few."""
+        most, rate = self._target.chunk_rows, source.load_rows_per_s
+        return min(most, rate * _LIMITED_S) if rate else most
 
     def _limits(self) -> dict[str, LoadLimits]:
         """The limits of all sources; their budgets are brought up to date."""

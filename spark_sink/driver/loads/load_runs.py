@@ -82,7 +82,9 @@ class LoadRuns:
         self._chunks: ChunkRuns | None = None
         if target is not None:
             small = pipeline.sink.spark_min_records
-            self._chunks = ChunkRuns(sources, target, jobs, self._threads, self._book, small=small)
+            self._chunks = ChunkRuns(
+                sources, target, jobs, self._threads, self._book, small=small, clock=clock
+            )
 
     @property
     def latest(self) -> Mapping[ShardId, Load]:

@@ -93,6 +93,7 @@ class Jobs:
         self.errors: dict[str, list[Exception]] = {}
         self.end = at(100)
         self.parts: list[PlannedPart] = []
+        self.asked: list[int] = []
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
@@ -108,6 +109,7 @@ class Jobs:
 
     def plan(self, source: Source, load: Load, gate: Any, rows: int) -> PlannedPart:
         self._called("plan")
+        self.asked.append(rows)
         return self.parts.pop(0) if self.parts else PlannedPart((("5",),), True, 5)
 
     def middle(self, *_: Any) -> tuple[str, ...]:
@@ -411,8 +413,9 @@ def test_a_connector_that_describes_its_tables_anew_orders_another_load(driver: 
 
 
 def test_as_few_rows_are_read_as_the_limit_says() -> None:
-    driver = Driver(load_connections=1, load_rows_per_s=1_000)
+    driver = Driver(load_connections=1, load_rows_per_s=3)
     driver.rounds(4)
+    assert set(driver.jobs.asked) == {6}
     assert max(len(load.running) for load in driver.runs.latest.values()) <= 1
     driver.rounds(20)
     assert all(load.is_complete for load in driver.runs.latest.values())
