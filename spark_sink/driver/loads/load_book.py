@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.growing_pause import GrowingPause
@@ -31,12 +32,16 @@ class LoadBook:
     Args:
         target: Stores them; None for a kind of target that has no loads.
         intake, rows: What is decided, and how far rows are applied.
+        sources: Whose first rows the sink reads. Loads of others are remembered only for the rows
+            that they have brought.
         epoch: Of this writer.
         clock: Monotonic seconds.
 
     Attributes:
-        latest: Shard → its latest load.
-        active: Shards whose latest load is not complete.
+        latest: Shard → its latest load, of the sources whose first rows the sink reads.
+        active: Shards whose latest load is not complete, and that an operator has not taken out.
+            When such a shard joins again, its load goes on: every chunk is read behind what its
+            stream has passed.
         troubles: Shard whose load does not go on → why.
         is_stale: Whether the target may have stored what is not known here.
         has_news: Whether a load was completed since this was set to False: the next may be ordered.
@@ -48,17 +53,20 @@ class LoadBook:
         *,
         intake: Intake,
         rows: AppliedRows,
+        sources: Collection[str],
         epoch: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target, self._epoch, self._clock = target, epoch, clock
-        self._intake, self._rows = intake, rows
+        self._intake, self._rows, self._sources = intake, rows, sources
         self.latest: dict[ShardId, Load] = {}
         self.active: set[ShardId] = set()
         self.troubles: dict[ShardId, Trouble] = {}
         self.is_stale = self.has_news = False
         self._pauses: dict[ShardId | str, GrowingPause] = {}
         self._readings: dict[ShardId, int] = {}
+        self._open: set[ShardId] = set()
+        self._places: dict[ShardId, LoadPlace] = {}
 
     def load(self) -> None:
         """Take the state from the target; plan again what was given out.
@@ -71,12 +79,16 @@ class LoadBook:
             return
         self.is_stale = True
         # Later versions come later, and take the place of earlier ones.
-        self.latest = {load.shard: load for load in self._target.loads()}
+        found = {load.shard: load for load in self._target.loads()}
+        self.latest = {name: load for name, load in found.items() if name.source in self._sources}
+        self._places = {n: LoadPlace(f.base, None, 0, f.has_rows) for n, f in found.items()}
         self.keep([(load, load.give_all_back()) for load in self.latest.values()])
-        self.active = {name for name, load in self.latest.items() if not load.is_complete}
         # What this process reads of the topics' ends comes later than all completed loads.
         self._readings = dict.fromkeys(self.latest, 1)
+        self._open = {name for name, load in self.latest.items() if not load.is_complete}
         self.is_stale, self.has_news = False, True
+        for name in self.latest.keys() - self._open:
+            self._set_place(name)
         self.tell_barrier()
 
     def keep(self, steps: Sequence[tuple[Load | None, Load]]) -> None:
@@ -111,14 +123,29 @@ class LoadBook:
         return self._intake.decisions.targets[load.target]
 
     def tell_barrier(self) -> None:
-        """Let the barrier know where the loads stand."""
-        found: dict[ShardId, LoadPlace] = {}
-        for name, load in self.latest.items():
-            target = self._intake.decisions.targets.get(load.target)
-            if target is not None and name in target.shards:
-                reading = self._readings.get(name, 1)
-                found[name] = load_place(target.shards[name], load, reading)
-        self._rows.loads = found
+        """Let the barrier know where the loads stand, as decisions are now."""
+        for name in self._open:
+            self._set_place(name)
+        self.active = {name for name in self._open if not self._is_left(name)}
+        self._rows.loads = dict(self._places)
+
+    @property
+    def following(self) -> Mapping[ShardId, Load]:
+        """The loads by whose rules their shards' streams go: those of shards taken out do not."""
+        left = self._open - self.active
+        return {n: f for n, f in self.latest.items() if n not in left} if left else self.latest
+
+    def _is_left(self, name: ShardId) -> bool:
+        target = self._intake.decisions.targets.get(self.latest[name].target)
+        return target is None or name not in target.shards or name in target.left
+
+    def _set_place(self, name: ShardId) -> None:
+        load = self.latest[name]
+        target = self._intake.decisions.targets.get(load.target)
+        if target is None or name not in target.shards:
+            return
+        place = load_place(target.shards[name], load, self._readings.get(name, 1))
+        self._places[name] = replace(place, position=None) if self._is_left(name) else place
 
     # --- troubles -----------------------------------------------------------------
 
@@ -162,16 +189,14 @@ class LoadBook:
             del self.troubles[name]
 
     def _take_completed(self, load: Load) -> None:
+        name = load.shard
         if not load.is_complete:
-            self.active.add(load.shard)
-        elif load.shard in self.active:
-            self.active.discard(load.shard)
-            self.goes_on(load.shard)
-            self._readings[load.shard] = self._intake.watermarks.number + 1
+            self._open.add(name)
+        elif name in self._open:
+            self._open.discard(name)
+            self.active.discard(name)
+            self.goes_on(name)
+            self._readings[name] = self._intake.watermarks.number + 1
+            self._set_place(name)
             self.has_news = True
-            log.info(
-                "load_completed",
-                shard=load.shard,
-                target=load.target,
-                loaded_rows=rows_of(load),
-            )
+            log.info("load_completed", shard=name, target=load.target, loaded_rows=rows_of(load))

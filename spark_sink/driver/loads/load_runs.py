@@ -74,7 +74,9 @@ class LoadRuns:
         self._target, self._jobs = target, jobs
         self._intake, self._rows = intake, rows
         self._seen = -1
-        self._book = LoadBook(target, intake=intake, rows=rows, epoch=epoch, clock=clock)
+        self._book = LoadBook(
+            target, intake=intake, rows=rows, sources=self.sources, epoch=epoch, clock=clock
+        )
         # Besides chunks: a plan, and a mark of each kind.
         most = sum(source.load_connections + 3 for source in sources.values())
         self._threads = LoadThreads(max(1, min(most, MOST_CHUNKS)))
@@ -88,8 +90,8 @@ class LoadRuns:
 
     @property
     def latest(self) -> Mapping[ShardId, Load]:
-        """Shard → its latest load."""
-        return self._book.latest
+        """Shard → its latest load, by which its stream goes."""
+        return self._book.following
 
     @property
     def troubles(self) -> Mapping[ShardId, Trouble]:

@@ -49,7 +49,7 @@ ROUTE = RoutingRule(".*", ".*", ".*", "merged", "t")
 
 
 def pipeline(**changes: Any) -> Pipeline:
-    source = Source("s1", "h", 1, "u", "p", 1, snapshot="spark", **changes)
+    source = Source("s1", "h", 1, "u", "p", 1, **{"snapshot": "spark", **changes})
     target = Target("h", 1, "u", "p")
     return Pipeline(
         "p",
@@ -419,3 +419,28 @@ def test_as_few_rows_are_read_as_the_limit_says() -> None:
     assert max(len(load.running) for load in driver.runs.latest.values()) <= 1
     driver.rounds(20)
     assert all(load.is_complete for load in driver.runs.latest.values())
+
+
+def test_a_shard_that_is_taken_out_holds_nothing_up_and_is_loaded_when_it_joins_again(
+    driver: Driver,
+) -> None:
+    driver.round()
+    driver.decide(replace(decision(3, A, 0), shard=None, leaves=(A,)))
+    batch = driver.rounds()
+    assert A not in batch.targets[0].stops
+    assert driver.rows.loads[A].position is None
+    assert A not in driver.runs.latest
+    driver.decide(decision(4, A, 70, columns=("id", "c")))
+    driver.rounds()
+    load = driver.runs.latest[A]
+    assert (load.is_complete, load.base) == (True, 4)
+
+
+def test_loads_of_a_source_that_debezium_reads_now_only_tell_which_rows_there_are() -> None:
+    first = Driver()
+    first.rounds(4)
+    second = Driver(first.store, snapshot="debezium")
+    batch = second.rounds()
+    assert second.runs.latest == {}
+    assert not batch.targets[0].stops
+    assert second.rows.loads[A].has_rows
