@@ -128,7 +128,7 @@ class Bench:
             source, number, low = chunk
             first = number * 100_000_000 + low
             server = self.line.pipeline.source(source)
-            options: dict[str, Any] = {"conv": {}, "use_unicode": False, "charset": "utf8mb4"}
+            options: dict[str, Any] = {"conv": {}, "use_unicode": False, "autocommit": None}
             with connect(server, **options) as connection, connection.cursor() as cursor:
                 cursor.execute("SET time_zone = '+00:00'")
                 cursor.execute(

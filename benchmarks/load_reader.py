@@ -67,7 +67,10 @@ def clients(port: int) -> Iterator[tuple[str, Read]]:
 
     yield "PyMySQL", with_cursor(pymysql.connect(**login))
     yield "PyMySQL, SSCursor", with_cursor(pymysql.connect(**login, cursorclass=SSCursor))
-    yield "PyMySQL without conversions", with_cursor(pymysql.connect(**login, conv={}))
+    yield (
+        "PyMySQL without conversions",
+        with_cursor(pymysql.connect(**login, conv={}, autocommit=None)),
+    )
     with suppress(ImportError):
         connector = importlib.import_module("mysql.connector")
         connection = connector.connect(**login, use_pure=False)

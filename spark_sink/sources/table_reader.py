@@ -152,15 +152,17 @@ class TableReader:
             connection = connect(
                 source,
                 charset="utf8mb4",
-                autocommit=True,
                 connect_timeout=_CONNECT_S,
                 read_timeout=_READ_S,
-                # Without decoders PyMySQL gives what the server has sent.
+                # Without decoders PyMySQL gives what the server has sent. It cannot write values
+                # into statements then, so it is not to set autocommit.
                 conv={},
+                autocommit=None,
             )
             self._connection = connection
             mariadb = source.flavour == "mariadb"
             with connection.cursor() as cursor:
+                cursor.execute("SET SESSION autocommit = 1")
                 for statement in session_settings(_LOCK_WAIT_S, _QUERY_S, mariadb=mariadb):
                     cursor.execute(statement)
         return self._connection

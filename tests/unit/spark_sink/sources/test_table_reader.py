@@ -77,13 +77,14 @@ def test_a_chunks_transaction(server: Server) -> None:
     assert table is not None and [c.name for c in table.columns] == ["id"]
     assert reader.rows("SELECT `id` FROM `app`.`t`", 7) == (("1",), ("2",))
     reader.end()
-    assert server.said[3:] == [
+    assert server.said[4:] == [
         "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
         "SELECT 1 FROM `app`.`t` LIMIT 0",
         "SHOW CREATE TABLE `app`.`t`",
         "SELECT `id` FROM `app`.`t` LIMIT 7",
         "ROLLBACK",
     ]
+    assert server.said[0] == "SET SESSION autocommit = 1"
     # PyMySQL converts nothing.
     assert [o["conv"] for o in server.options] == [{}]
 
