@@ -36,6 +36,7 @@ from .deployment.parts import agents, sink
 from .deployment.run import run
 from .explain_code import explain_code
 from .export import export
+from .load import load
 from .parameters import json_option, pipeline_option, read_pipeline
 from .replay import replay
 from .servers import server_findings
@@ -80,7 +81,7 @@ def main(log_format: str | None) -> None:
 
 for each in (
     agents, command, conflicts, connect, ddl, decisions, explain, explain_code, export, init,
-    replay, run, schema, sink, status, upkeep,
+    load, replay, run, schema, sink, status, upkeep,
 ):  # fmt: skip
     main.add_command(each)
 
