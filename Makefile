@@ -124,6 +124,10 @@ test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a 
 test-sources: $(ARTIFACTS) | java ## The contract of sources on every server: MySQL 5.7, 8.0, 9.7, MariaDB 10.11, 11.8 (make test: a part of it)
 	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/sources $(ARGS)
 
+.PHONY: test-service
+test-service: $(ARTIFACTS) | java ## The systemd unit on a real systemd in namespaces of its own (needs root)
+	$(PY) -m pytest tests/service $(ARGS)
+
 .PHONY: test-monitoring
 test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a real Prometheus, and the JMX exporter on a real Connect
 	$(PY) -m pytest tests/monitoring $(ARGS)
@@ -165,6 +169,10 @@ bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misr
 .PHONY: bench-agents chaos-agents
 bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and memory of the agents (ARGS="--wide 1000")
 	PYTHONPATH=. $(PY) benchmarks/agents_speed.py $(ARGS)
+
+.PHONY: bench-plan
+bench-plan: $(READY) ## How long `shardmerge plan` takes (ARGS="--shards 1000 --steps 20")
+	PYTHONPATH=. $(PY) benchmarks/plan_speed.py $(ARGS)
 
 .PHONY: test-spark
 test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under an older one (SPARK=4.0.4; by default every one)

@@ -93,7 +93,8 @@ def _introducer(kind: ColumnType) -> str:
     if kind.is_binary or kind.charset in ("", "binary"):
         return ""
     # Servers before MySQL 8.0 and MariaDB 10.6 do not know the name utf8mb3 here.
-    return "_utf8" if kind.charset == "utf8mb3" else f"_{kind.charset}"
+    # Without the space ``_utf8mb4X`` would be a name.
+    return "_utf8 " if kind.charset == "utf8mb3" else f"_{kind.charset} "
 
 
 def key_columns(schema: TableSchema) -> tuple[KeyColumn, ...]:

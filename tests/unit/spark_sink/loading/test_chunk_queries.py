@@ -22,7 +22,7 @@ TABLE = table(
 )
 KEY = key_columns(TABLE)
 BOUNDARY = ("E4", "7")
-BEHIND = "`b` >= _latin1X'E4' AND (`b` > _latin1X'E4' OR (`b` = _latin1X'E4' AND `a` > 7))"
+BEHIND = "`b` >= _latin1 X'E4' AND (`b` > _latin1 X'E4' OR (`b` = _latin1 X'E4' AND `a` > 7))"
 
 
 def test_a_chunk_reads_the_wanted_columns_of_its_range() -> None:
