@@ -50,6 +50,13 @@ FILL = """
 CHUNK = 50_000
 
 
+class _Line(Line):
+    """A line that is not waited for: while Debezium's snapshot goes on, it is not ready."""
+
+    def wait_ready(self) -> None:
+        """What is measured is awaited by the bench."""
+
+
 class Bench:
     """One line with filled shards.
 
@@ -66,7 +73,7 @@ class Bench:
         self._snapshot = snapshot
         directory = Path(tempfile.mkdtemp(prefix="first-load-", dir=ROOT / ".local"))
         route = RoutingRule(".*", "app", r"t_\d+", "merged", "t")
-        self.line = Line(directory, routes=(route,), name="load", access=self._access)
+        self.line = _Line(directory, routes=(route,), name="load", access=self._access)
         self._made: list[float] = []
         self._done: list[float] = []
 
