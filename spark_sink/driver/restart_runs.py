@@ -64,7 +64,7 @@ _LOADED = Refusal(
     "and the target does not know which they are",
     "delete the target's rows of the shard, then start the sink with on_truncate = 'keep' in the "
     "shard's route; origin columns would tell them",
-    code="SM-1526",
+    code="SM-1528",
 )
 
 

@@ -56,7 +56,7 @@ class MarkSearch:
                         f"source {self._source}: a mark in its signal table has not come through "
                         f"Kafka within {timeout_s:.0f} s",
                         hint="see whether the source's connector runs, and how far it is behind",
-                        code="SM-4408",
+                        code="SM-4410",
                     )
                 time.sleep(_LOOK_S)
         finally:

@@ -143,7 +143,7 @@ class TableReader:
             raise StackError(
                 f"source {source.name}: a table cannot be read: {reason} [{number}]",
                 hint=f"user {source.user!r} needs SELECT on the tables, and REPLICATION CLIENT",
-                code="SM-4407",
+                code="SM-4409",
             ) from error
 
     def _connected(self) -> Connection:

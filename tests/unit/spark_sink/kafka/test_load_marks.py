@@ -73,4 +73,4 @@ def test_a_mark_is_found_behind_the_ends_that_were_there(monkeypatch: pytest.Mon
 def test_a_mark_that_does_not_come_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StackError, match=r"source s1: a mark .* has not come") as raised:
         search(monkeypatch, Topic()).wait("old-7", 0.0)
-    assert raised.value.code == "SM-4408"
+    assert raised.value.code == "SM-4410"

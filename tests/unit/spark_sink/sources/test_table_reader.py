@@ -107,7 +107,7 @@ def test_estimates_may_be_missing(server: Server) -> None:
     assert TableReader(SOURCE).statistics(SHARD) == (0, 0)
 
 
-@pytest.mark.parametrize(("number", "code"), [(1412, "SM-4407"), (1045, "SM-4406")])
+@pytest.mark.parametrize(("number", "code"), [(1412, "SM-4409"), (1045, "SM-4406")])
 def test_a_refusal_ends_the_connection_and_names_the_source(
     server: Server, number: int, code: str
 ) -> None:

@@ -296,7 +296,7 @@ def test_a_table_that_is_dropped_is_not_read_on(driver: Driver) -> None:
 def test_a_chunk_that_fails_is_given_out_again_and_the_reason_is_told(
     driver: Driver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    driver.store.answers = ["the target is full", StackError("gone", code="SM-4407")]
+    driver.store.answers = ["the target is full", StackError("gone", code="SM-4409")]
     driver.rounds(4)
     told = [record.getMessage() for record in caplog.records]
     assert any("the target is full" in text for text in told)
