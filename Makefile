@@ -152,6 +152,11 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 	$(PY) benchmarks/backlog.py --sources 1 --apart
 	$(PY) benchmarks/ddl_speed.py
 
+.PHONY: bench-load
+bench-load: $(ARTIFACTS) | java ## Seconds of a first load: Debezium's snapshot, the sink's own, SELECT into LOAD DATA by hand; clients that read (ARGS="--rounds 3")
+	$(PY) benchmarks/first_load.py $(ARGS)
+	$(PY) benchmarks/load_reader.py
+
 .PHONY: bench-tidb
 bench-tidb: $(ARTIFACTS) | java ## Rows per second into TIDB=USER:PASSWORD@HOST:PORT: each way of writing, Kafka to it, MySQL to it
 	@$(PY) benchmarks/tidb_load.py --tidb '$(TIDB)' $(ARGS)

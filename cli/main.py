@@ -61,6 +61,10 @@ COMMANDS = {
         "shardmerge.cli.deployment.init:init",
         "Write a commented pipeline file for the servers that are named.",
     ),
+    "load": (
+        "shardmerge.cli.load:load",
+        'Show how far the first loads are of sources with `snapshot = "spark"`.',
+    ),
     "plan": (
         "shardmerge.cli.planning.command:plan",
         "Show what the targets would do at each step of a rollout. Nothing is changed anywhere.",

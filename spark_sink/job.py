@@ -92,6 +92,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         runner=target.batches,
         publisher=publisher,
         epoch=epoch,
+        loads=target.loads,
     )
     stop_metrics = _serve_metrics(settings, driver, kafka)
     try:
@@ -99,6 +100,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     finally:
         stop_metrics()
         statements.stop()
+        driver.stop()
         publisher.close()
         tail.close()
         target.close()

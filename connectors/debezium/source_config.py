@@ -199,7 +199,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
             (_expression(source, "databases", source.databases), signal_database(pipeline, source))
         ),
         "offsets.storage.topic": connector_offsets(pipeline, source.name).name,
-        "snapshot.mode": source.snapshot_mode,
+        "snapshot.mode": source.connector_snapshot_mode,
         "schema.history.internal.kafka.topic": schema_history_topic(pipeline, source),
         "schema.history.internal.kafka.bootstrap.servers": pipeline.kafka.bootstrap_servers,
         **debezium_client(pipeline, "schema.history.internal.producer."),

@@ -54,11 +54,33 @@ def move_binlog(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> None
     Raises:
         StackError: The server cannot be reached or refuses; the hint says what to grant.
     """
+    write_mark(pipeline, source, _MOVE, "tables are read as a whole", timeout_s)
+
+
+def write_mark(
+    pipeline: Pipeline, source: Source, name: str, message: str, timeout_s: int = 10
+) -> None:
+    """Write a row with a name into a source's signal table, and delete it.
+
+    When this returns, the server has committed everything that its binlog has before the mark:
+    servers commit in the binlog's order. The connector writes the row into the table's row topic,
+    and reads it as a signal that asks for a line in its log.
+
+    Args:
+        pipeline: Has the source.
+        source: The source.
+        name: Of the mark, at most 255 characters; another one for each mark.
+        message: The line; without quotes.
+        timeout_s: For the connection.
+
+    Raises:
+        StackError: The server cannot be reached or refuses; the hint says what to grant.
+    """
     table = _name(pipeline, source)
     with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
-        told = '{"message": "tables are read as a whole"}'
-        cursor.execute(f"INSERT INTO {table} VALUES (%s, 'log', %s)", (_MOVE, told))
-        cursor.execute(f"DELETE FROM {table} WHERE id = %s", (_MOVE,))
+        told = f'{{"message": "{message}"}}'
+        cursor.execute(f"INSERT INTO {table} VALUES (%s, 'log', %s)", (name, told))
+        cursor.execute(f"DELETE FROM {table} WHERE id = %s", (name,))
         connection.commit()
 
 

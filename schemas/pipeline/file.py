@@ -27,6 +27,7 @@ from .settings import (
     ICEBERG_VERSION,
     RECORD_FORMATS,
     ROW_FORMATS,
+    SNAPSHOTS,
     Connect,
     Kafka,
     Pipeline,
@@ -122,6 +123,38 @@ def _validate(pipeline: Pipeline) -> None:
                 f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb",
                 code="SM-5005",
             )
+        _first_load(source, pipeline.target.kind)
+
+
+def _first_load(source: Source, target_kind: str) -> None:
+    """Raise ``ConfigError`` when a source's first rows cannot be read as it says."""
+    if source.snapshot not in SNAPSHOTS:
+        raise ConfigError(
+            f"source {source.name}: snapshot {source.snapshot!r} is not known",
+            hint=f"known: {', '.join(SNAPSHOTS)}",
+            code="SM-5005",
+        )
+    if source.load_connections < 1 or source.load_rows_per_s < 0:
+        raise ConfigError(
+            f"source {source.name}: load_connections must be at least 1, and load_rows_per_s at "
+            "least 0",
+            code="SM-5004",
+        )
+    if not source.is_loaded:
+        return
+    if source.snapshot_mode != "initial":
+        raise ConfigError(
+            f"source {source.name}: snapshot_mode {source.snapshot_mode!r} does not go with "
+            "snapshot 'spark', whose connector only describes the tables",
+            hint="leave snapshot_mode out",
+            code="SM-5204",
+        )
+    if target_kind == "iceberg":
+        raise ConfigError(
+            f"source {source.name}: snapshot 'spark' does not write to an Iceberg target",
+            hint="leave snapshot out: Debezium's snapshot brings the rows",
+            code="SM-5204",
+        )
 
 
 def _row_topic(pipeline: Pipeline, name: str) -> None:

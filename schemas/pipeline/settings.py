@@ -28,6 +28,10 @@ SNAPSHOT_MODES = frozenset(
 MAX_EPOCH = 999_999
 
 
+SNAPSHOTS = ("debezium", "spark")
+"""Who reads a source's first rows: see ``Source.snapshot``."""
+
+
 CCOMPAT = "/apis/ccompat/"
 """Part of the address of Apicurio's Confluent-compatible interface."""
 
@@ -66,6 +70,10 @@ class Source:
             read, such as ``ANSI_QUOTES``, must be listed here.
         charset: The server's ``character_set_server``.
         snapshot_mode: Debezium's ``snapshot.mode``.
+        snapshot: Who reads the rows that tables have at the beginning: ``debezium``, or ``spark``
+            for the sink itself, side by side, without Connect and Kafka.
+        load_connections: With ``spark``: most tables' parts that are read at once.
+        load_rows_per_s: With ``spark``: most rows a second that are read; 0 for no limit.
         epoch: Raise it by one whenever you point the connector to another server, or the server's
             binlog starts anew: positions of two binlogs have no order of their own.
         connect_password: What the connector's configuration has instead of ``password``: a
@@ -88,6 +96,9 @@ class Source:
     sql_mode: str = ""
     charset: str = "utf8mb4"
     snapshot_mode: str = "initial"
+    snapshot: str = "debezium"
+    load_connections: int = 4
+    load_rows_per_s: int = 0
     epoch: int = 0
     connect_password: str = ""
     tls: Tls = field(default_factory=Tls)
@@ -105,6 +116,16 @@ class Source:
                 f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}",
                 code="SM-5004",
             )
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the sink reads the first rows itself (``snapshot``)."""
+        return self.snapshot == "spark"
+
+    @property
+    def connector_snapshot_mode(self) -> str:
+        """The connector's ``snapshot.mode``: it only describes the tables that the sink loads."""
+        return "no_data" if self.is_loaded else self.snapshot_mode
 
     def reads_database(self, database: str) -> bool:
         """Whether the connector captures tables of a database; like Debezium, whatever the case."""

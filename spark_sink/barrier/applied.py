@@ -64,6 +64,26 @@ class Watermarks:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadPlace:
+    """How a shard's first load stands, as far as statements and removals depend on it.
+
+    Attributes:
+        version: Of the gate at which the load stands (its base).
+        position: Of this gate: the load can bring rows with the schema behind it. None when the
+            load is complete, and brings no more rows.
+        reading: Rows that were read at different moments agree when everything is applied that the
+            row topic held at the reading of watermarks with this number. 0 when they agree from
+            the beginning.
+        has_rows: Whether the load may have written rows.
+    """
+
+    version: int
+    position: SourcePosition | None
+    reading: int = 0
+    has_rows: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class RowProgress:
     """Everything known of how far rows are applied.
 
@@ -73,12 +93,14 @@ class RowProgress:
         caught_up: See ``CatchUp``.
         scans: Source and ``database.table`` → one number for each notice that the connector has
             read the table again, in order: the number of the first reading of watermarks after it.
+        loads: Shard whose first rows the sink reads itself → where its latest load stands.
     """
 
     applied: Mapping[Partition, Applied] = field(default_factory=dict)
     watermarks: Watermarks = field(default_factory=Watermarks)
     caught_up: Mapping[Partition, Reached] = field(default_factory=dict)
     scans: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
+    loads: Mapping[ShardId, LoadPlace] = field(default_factory=dict)
 
     def at(self, partition: Partition) -> Applied:
         """Where a partition stands."""
@@ -186,6 +208,16 @@ def is_applied_up_to(shard: ShardId, reading: int, rows: RowProgress) -> bool:
     return True
 
 
+def agrees(shard: ShardId, rows: RowProgress) -> bool:
+    """Whether no two rows of a shard can be of different moments because of its first load."""
+    load = rows.loads.get(shard)
+    if load is None:
+        return True
+    return load.position is None and (
+        load.reading == 0 or is_applied_up_to(shard, load.reading, rows)
+    )
+
+
 def unapplied_before(
     shard: ShardId, place: SourcePosition, seen: int, rows: RowProgress, *, reading: int = 0
 ) -> str:
@@ -196,6 +228,8 @@ def unapplied_before(
     applied up to a high watermark that was read after the record at the position was seen: that
     watermark covers every row that precedes the record. It can be the latest watermark, or one that
     was kept (``CatchUp``).
+
+    Rows of a first load count too: while it stands before the position, it can bring such rows.
 
     Args:
         shard: Any.
@@ -210,6 +244,9 @@ def unapplied_before(
     """
     if place == BEGINNING:
         return ""
+    load = rows.loads.get(shard)
+    if load is not None and load.position is not None and load.position < place:
+        return f"the first load of {shard}, which stands before {place}"
     watermarks = rows.watermarks
     current = watermarks.seen >= seen
     partitions = watermarks.partitions_of(shard)

@@ -23,6 +23,10 @@ which of these rows were deleted on the source meanwhile. Theory of operation, f
    chunk's start. So after any crash the offset says what is left to be taken back.
 4. ``UNDONE`` is journalled. Rows before the gate are skipped, and rows behind it are applied.
 
+The sink can read a source's first rows itself (``loading``). Then a description orders that they
+are read anew. The rows that the load before it brought are taken out by the statement, in step 3;
+no topic has them. A load's base must have come to the gate before: then earlier chunks are refused.
+
 If the binlog stood still between the two snapshots, the rows of both have the same position. Then
 the connector's clock, in its records, tells which rows were read before the new description.
 
@@ -147,8 +151,17 @@ def snapshots_seen(
     decisions: Decisions,
     executed: Mapping[TargetTable, Collection[StatementKey]],
     rows: RowProgress,
+    loaded: Collection[str] = (),
 ) -> Places:
-    """The snapshots that began again and are known to have read rows."""
+    """The snapshots that began again and are known to have read rows.
+
+    Args:
+        decisions: Everything decided.
+        executed: Per target, from the journal.
+        rows: How far rows are applied.
+        loaded: Sources whose rows the sink reads itself. For them the description counts like a
+            snapshot's rows: the load that follows it brings all rows.
+    """
     found = set()
     for target in decisions.targets.values():
         done = executed.get(target.target, ())
@@ -161,7 +174,9 @@ def snapshots_seen(
             first = open_restart(shard, done)
             if first is not None and not shard.gates[first].reloads:
                 place = shard.gates[first].position
-                if any(rows.at(p).next_position == place for p in rows.partitions_of(name)):
+                if name.source in loaded or any(
+                    rows.at(p).next_position == place for p in rows.partitions_of(name)
+                ):
                     found.add((name.source, place))
     return found
 
@@ -194,7 +209,9 @@ def restarts_of(
         if StatementKey(gate.version, BEGUN) in executed:
             stage = Stage.BEGUN
             left = [(p, at) for p in rows.partitions_of(name) if (at := rows.at(p).offset)]
-            removal = emptying(target, mates, bound) if left or len(mates) > 1 else None
+            # The rows of a first load are in no topic, so no offset tells of them.
+            loaded = any(_has_loaded_rows(mate, rows) for mate in mates)
+            removal = emptying(target, mates, bound) if left or loaded or len(mates) > 1 else None
         elif gate.reloads or (name.source, gate.position) in seen:
             stage = Stage.FOUND
         elif _is_behind(name, gate.position, rows) or _is_reloaded_later(shard, index):
@@ -206,6 +223,10 @@ def restarts_of(
             target.target, name, gate, index, stage, removal, tuple(left), is_last, mates
         )
     return found
+
+
+def _has_loaded_rows(name: ShardId, rows: RowProgress) -> bool:
+    return (load := rows.loads.get(name)) is not None and load.has_rows
 
 
 def _is_reloaded_later(shard: ShardGates, index: int) -> bool:

@@ -23,6 +23,8 @@ The rules, by ``StatementKind``:
   waits like a contracting one.
 * When a decision reloads shards, only expanding statements run before the shards' rows are taken
   out: those rows are found by what the target had before, for example by its primary key.
+* A statement that adds a unique key waits until the rows of all first loads agree (``agrees``).
+  Nothing waits for it but statements about the same key.
 * When a decision has a fix-up for a shard, that shard's rows wait for the decision's statements,
   even if the decision has no gate in the shard's stream (``row_stops``).
 """
@@ -33,9 +35,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from shardmerge.schemas.model.actions import IndexAddition
+from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 
-from .applied import RowProgress
+from .applied import RowProgress, agrees
 from .decisions import StatementKey, TargetDecisions
 from .passed_debts import carried_debts, forbids_null, without_not_null
 from .read_again import awaited_rereads, awaited_text, stands_held
@@ -246,10 +250,21 @@ def _at_its_turn(
             return OpenStatement(
                 key, statement, StatementState.DEBT, f"waits for {waits}", "SM-1621"
             )
+    loading = [name for name in rows.loads if name in target.shards and not agrees(name, rows)]
+    if loading and _adds_unique_key(statement):
+        detail = f"waits until the first load of {min(loading)} is complete and its rows agree"
+        return OpenStatement(key, statement, StatementState.DEBT, detail, "SM-1625")
     if refusal is None:
         return OpenStatement(key, statement, StatementState.READY)
     state = StatementState.REFUSED if refusal.resting else StatementState.READY
     return OpenStatement(key, statement, state, refusal.error, refusal.code)
+
+
+def _adds_unique_key(statement: TargetStatement) -> bool:
+    return any(
+        isinstance(action, IndexAddition) and action.index.kind is IndexKind.UNIQUE
+        for action in statement.actions
+    )
 
 
 def _waiting_for_rereads(

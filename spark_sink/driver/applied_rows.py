@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, RowProgress
+from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, LoadPlace, RowProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
@@ -24,6 +24,7 @@ class AppliedRows:
     Attributes:
         counts: Target → row events applied to it.
         collisions: How many rows of each shard replaced other rows.
+        loads: Where first loads stand; ``LoadRuns`` says it.
     """
 
     def __init__(self, intake: Intake, control: WriterState, epoch: int) -> None:
@@ -34,6 +35,7 @@ class AppliedRows:
         self._catch_up = CatchUp()
         self.counts: dict[TargetTable, int] = {}
         self.collisions = KeyCollisions()
+        self.loads: Mapping[ShardId, LoadPlace] = {}
 
     def load(self) -> None:
         """Take what is committed in the target; raises ``TargetError``."""
@@ -47,7 +49,9 @@ class AppliedRows:
     def progress(self) -> RowProgress:
         """How far rows are applied, with the latest watermarks; offsets in it change with this."""
         intake = self._intake
-        return RowProgress(self._applied, intake.watermarks, self._catch_up.caught_up, intake.scans)
+        return RowProgress(
+            self._applied, intake.watermarks, self._catch_up.caught_up, intake.scans, self.loads
+        )
 
     def look(self) -> None:
         """Take the latest reading of the partitions' ends."""

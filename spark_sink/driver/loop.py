@@ -34,6 +34,7 @@ from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import (
     Batches,
+    Loads,
     StatementJournal,
     WriterState,
     check_epoch,
@@ -42,6 +43,8 @@ from shardmerge.spark_sink.targets.interface import (
 from .applied_rows import AppliedRows
 from .batch_runs import BatchRuns
 from .driver_metrics import DriverMetrics
+from .loads.load_jobs import LoadJobs
+from .loads.load_runs import LoadRuns
 from .progress_reports import ProgressReports
 from .restart_runs import RestartRuns
 from .row_topic_check import RowTopicCheck
@@ -51,6 +54,9 @@ from .statement_outcomes import StatementOutcomes
 from .statement_runs import RemovalResult, StatementRunner
 
 log = logger(__name__)
+
+_LOAD_WAIT_S = 0.05
+"""Longest wait for the end of a chunk before the topics are read again."""
 
 
 class Driver:
@@ -63,12 +69,14 @@ class Driver:
     * ``ShardHolds``: which rows cannot be applied,
     * ``ShardRemovals``: which TRUNCATEs are not carried out,
     * ``RowTopicCheck``: for which row topics the offsets are stored,
-    * ``BatchRuns``: how large batches are, and which targets fail.
+    * ``BatchRuns``: how large batches are, and which targets fail,
+    * ``LoadRuns``: which shards are read by the sink itself, and how far that is.
 
     Args:
         control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
         epoch: The writer epoch that this sink has taken.
+        loads: First loads; None for a kind of target that has none.
 
     Attributes:
         metrics: What it did and where it stands, for another thread to read.
@@ -85,6 +93,7 @@ class Driver:
         runner: Batches,
         publisher: ProgressPublisher,
         epoch: int,
+        loads: Loads | None = None,
     ) -> None:
         def open_reader() -> RowReader:
             return RowReader(pipeline.kafka)
@@ -101,6 +110,14 @@ class Driver:
         self._outcomes = StatementOutcomes(journal, retry_s)
         self._holds = ShardHolds(retry_s)
         self._row_topics = RowTopicCheck(intake, control, epoch)
+        self._loads = LoadRuns(
+            pipeline,
+            loads,
+            LoadJobs(pipeline, str(epoch)),
+            intake=intake,
+            rows=self._rows,
+            epoch=epoch,
+        )
         self._removals = ShardRemovals(
             RestartRuns(pipeline, journal, statements, open_reader, format_),
             statements,
@@ -120,6 +137,7 @@ class Driver:
             removals=self._removals,
             statements=statements,
             metrics=self.metrics,
+            loads=self._loads,
         )
         self._batches = BatchRuns(
             runner,
@@ -150,6 +168,7 @@ class Driver:
         self._rows.load()
         self._row_topics.load()
         self._intake.load()
+        self._loads.load()
         check_topics(self._rows.progress.applied, self._intake.decisions)
         check_journal(self._outcomes.executed, self._intake.decisions)
         log.info(
@@ -167,6 +186,10 @@ class Driver:
     def runs_statements(self) -> bool:
         """Whether a statement runs on a target now, beside the rounds."""
         return bool(self._statements.busy)
+
+    def stop(self) -> None:
+        """End what runs beside the rounds; statements are ended by their runner."""
+        self._loads.stop()
 
     def check_writer(self) -> None:
         """Check that this sink is still the writer; without work it would not notice otherwise.
@@ -192,7 +215,9 @@ class Driver:
                 contract.
         """
         ended = self._take_statements(wait_s) if self._statements.busy else False
-        news = self._intake.read(0 if ended or self._statements.busy else wait_s)
+        busy = bool(self._statements.busy)
+        ended |= self._loads.take(0 if ended or busy else min(wait_s, _LOAD_WAIT_S))
+        news = self._intake.read(0 if ended or busy or self._loads.is_busy else wait_s)
         try:
             batch = self._plan()  # 1 to 4
         except StackError as error:
@@ -200,6 +225,7 @@ class Driver:
             return False
         reach("batch-planned")
         self._execute(batch)  # 5
+        ended |= self._loads.go_on(batch, self._state())
         moved = self._batches.run(batch)
         reach("batch-applied")
         self._reports.publish(batch.targets, self._batches.failing)  # 6
@@ -212,6 +238,7 @@ class Driver:
         self._row_topics.compare()
         self._awaits_more = self._intake.settle()  # 3
         self._rows.look()
+        self._loads.order()
         batch = plan(self._intake.decisions, self._state(), self._batches.bound())  # 4
         if batch.tasks:
             # Makes sure that no topic was deleted and made anew after its end was read.
@@ -229,6 +256,9 @@ class Driver:
             resting=self._holds.resting(),
             truncations=self._removals.truncations,
             ordered=self._intake.ordered,
+            loads=self._loads.latest,
+            load_orders=self._loads.orders,
+            loaded=self._loads.sources,
             routes=self._routes,
             writer_epoch=self._epoch,
         )

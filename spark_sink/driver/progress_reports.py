@@ -20,6 +20,7 @@ from shardmerge.spark_sink.targets.interface import StatementJournal
 
 from .applied_rows import AppliedRows
 from .driver_metrics import DriverMetrics
+from .loads.load_runs import LoadRuns
 from .shard_holds import ShardHolds
 from .shard_removals import ShardRemovals
 from .statement_runs import StatementRunner
@@ -38,6 +39,7 @@ class ProgressReports:
         journal: Is asked about the statements that run.
         intake, rows, holds, removals, statements: The parts with that state.
         metrics: Get every record, also one that is not sent.
+        loads: Say why a first load does not go on.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class ProgressReports:
         removals: ShardRemovals,
         statements: StatementRunner,
         metrics: DriverMetrics,
+        loads: LoadRuns,
     ) -> None:
         self._publisher = publisher
         self._journal = journal
@@ -60,6 +63,7 @@ class ProgressReports:
         self._removals = removals
         self._statements = statements
         self._metrics = metrics
+        self._loads = loads
         self._stages: dict[TargetTable, tuple[float, str]] = {}
 
     def publish(self, targets: Iterable[TargetPlan], failing: Failing) -> None:
@@ -91,6 +95,7 @@ class ProgressReports:
                     truncations=self._removals.truncations,
                     failure=failing.get(name),
                     key_collisions=self._rows.collisions.rows,
+                    load_troubles=self._loads.troubles,
                 )
                 count = self._rows.counts.get(name, 0)
                 record = self._publisher.offer(

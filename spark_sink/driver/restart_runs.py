@@ -59,6 +59,15 @@ _ARCHIVE = Refusal(
 )
 
 
+_LOADED = Refusal(
+    "its rows, which have to go from the target, were loaded from the source: no topic has them, "
+    "and the target does not know which they are",
+    "delete the target's rows of the shard, then start the sink with on_truncate = 'keep' in the "
+    "shard's route; origin columns would tell them",
+    code="SM-1528",
+)
+
+
 class RestartRuns:
     """Carries out the steps of restarts. Belongs to the driver's thread.
 
@@ -80,7 +89,9 @@ class RestartRuns:
         rows: RowFormat,
     ) -> None:
         self._routes = pipeline.routes
-        self._modes: Mapping[str, str] = {s.name: s.snapshot_mode for s in pipeline.sources}
+        self._modes: Mapping[str, str] = {
+            s.name: s.connector_snapshot_mode for s in pipeline.sources
+        }
         self._journal = journal
         self._statements = statements
         self._open_reader = open_reader
@@ -192,6 +203,8 @@ class RestartRuns:
 
         None when it does: then its records can be taken back chunk by chunk.
         """
+        if _has_loaded_rows(name, progress):
+            return _LOADED
         shard = target.shards[name]
         upto = shard.upto(restart.gate.version)
         is_keyless = any(gate.live and not gate.key for gate in shard.gates[:upto])
@@ -228,6 +241,8 @@ class RestartRuns:
         That is so before the shard's first row. It is also so when rows behind the gate are
         applied already, because an earlier version of the sink did not stop at such gates.
         """
+        if _has_loaded_rows(restart.shard, progress):
+            return False
         reader = self._open_reader()
         try:
             ends = {p: progress.at(p).offset for p in progress.partitions_of(restart.shard)}
@@ -239,6 +254,10 @@ class RestartRuns:
             )
         finally:
             reader.close()
+
+
+def _has_loaded_rows(shard: ShardId, progress: RowProgress) -> bool:
+    return (load := progress.loads.get(shard)) is not None and load.has_rows
 
 
 def _is_keyless(restart: Restart, decisions: Decisions) -> bool:

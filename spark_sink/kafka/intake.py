@@ -19,7 +19,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.schemas.records.topic_records import decision_of
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, open_transaction
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, missing, open_transaction
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
@@ -286,6 +286,23 @@ class Intake:
         shards = [shard for _, shard in self.decisions.streams.get(stream, ())]
         log.info("partitions_ordered", topic=stream.topic, shards=shards)
         return True
+
+    def mark_seen(self, source: str) -> Barrier:
+        """What has to be read and decided, now that a mark of a source was seen in Kafka.
+
+        All schema changes before the mark are then known (``is_settled``).
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        ddl, own = Partition(self._ddl_topic, 0), Partition(source, 0)
+        asked = self._offsets.high_watermarks([ddl, own])
+        return Barrier(source, asked[own], {}, asked[ddl])
+
+    def is_settled(self, barrier: Barrier) -> bool:
+        """Whether every schema change below a barrier is decided, and its decisions are read."""
+        tail = self.barriers.tails[barrier.source]
+        return missing(barrier, tail, self.decisions, self._ddl_read_to) is None
 
     def _report_missing(self) -> None:
         """Log what rows wait for when that takes long."""

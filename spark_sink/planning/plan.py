@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -21,6 +21,8 @@ from shardmerge.spark_sink.barrier.statements import (
     open_statements,
 )
 from shardmerge.spark_sink.barrier.truncations import Truncation
+from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST, load_text
+from shardmerge.spark_sink.loading.load_rules import stream_stop
 
 from .range_tasks import RangeTasks, shared_out
 from .ranges import RangeTask, offsets_in
@@ -38,12 +40,15 @@ class TargetPlan:
         frontier: Rows of this version and higher ones wait.
         open: Statements that are not executed, in execution order.
         stops: Shard → the first gate that may not be passed; a shard without one is not held up.
+        blocked: Shard with a first load → index of the first gate that may not be passed for any
+            reason but the load; the number of gates when there is none (``load_rules``).
     """
 
     target: TargetTable
     frontier: int
     open: tuple[OpenStatement, ...]
     stops: Mapping[ShardId, Stop]
+    blocked: Mapping[ShardId, int] = field(default_factory=dict)
 
     @property
     def ready(self) -> tuple[OpenStatement, ...]:
@@ -133,7 +138,7 @@ def _plan_target(
         open_now = tuple(executing(statement) for statement in open_now)
     reached = frontier(target, executed)
     own, later = rows_stops(target, open_now), fixup_stops(target, open_now)
-    stops = {}
+    stops, blocked = {}, {}
     for shard in target.shards.values():
         name = shard.shard
         restart = restarts.get(name)
@@ -148,9 +153,15 @@ def _plan_target(
             (read, "SM-1614"),
         )
         first = min(((*wait, code) for wait, code in waits if wait is not None), default=None)
+        if (load := state.loads.get(name)) is not None:
+            index = shard.first_blocked(reached)
+            blocked[name] = index if first is None else min(index, first[0])
+            loaded = stream_stop(shard, load, state.load_orders.get(name, ()))
+            if loaded is not None and (first is None or loaded <= first[0]):
+                first = (loaded, load_text(load), LOADED_FIRST)
         if (stop := first_stop(shard, reached, first)) is not None:
             stops[name] = stop
-    return TargetPlan(target.target, reached, open_now, stops)
+    return TargetPlan(target.target, reached, open_now, stops, blocked)
 
 
 def _available(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.topics import row_topic
@@ -20,9 +21,18 @@ from shardmerge.spark_sink.barrier.gates import Stop
 from shardmerge.spark_sink.barrier.partitions import Partition, stream_of
 from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
 from shardmerge.spark_sink.barrier.truncations import Truncation
+from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST
 
 from .plan import TargetPlan
 from .ranges import RowHold
+
+
+class Trouble(NamedTuple):
+    """Why a first load does not go on, what the operator can do, and the reason's code."""
+
+    reason: str
+    hint: str
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +50,7 @@ class Standing:
             in which due ones are carried out.
         failure: Why the target's latest batch did not end; None when it did.
         key_collisions: Shard → how many of its rows replaced other rows; only shards with some.
+        load_troubles: Shard whose first load does not go on → why.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
@@ -50,6 +61,7 @@ class Standing:
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     failure: FailureProgress | None = None
     key_collisions: Mapping[ShardId, int] = field(default_factory=dict)
+    load_troubles: Mapping[ShardId, Trouble] = field(default_factory=dict)
 
 
 def progress_of(
@@ -171,7 +183,12 @@ def _shard(
         what = _at_truncate(truncation, rows, running)
         at = truncation.position
         return ShardProgress(shard, offset, what, position=at, code="SM-1607")
-    if stop is not None and (stop.held or rows.is_parked(shard)):
+    is_loaded = stop is not None and stop.code == LOADED_FIRST
+    if stop is not None and is_loaded and (trouble := standing.load_troubles.get(shard)):
+        return ShardProgress(
+            shard, offset, trouble.reason, trouble.hint, stop.position, code=trouble.code
+        )
+    if stop is not None and (stop.held or is_loaded or rows.is_parked(shard)):
         reason, hint, code = _why(stop, plan)
         return ShardProgress(shard, offset, reason, hint, stop.position, code=code)
     if shard.source in standing.missing and rows.is_parked(shard):

@@ -62,10 +62,12 @@ class Turns:
                 r
                 for r in restarts.values()
                 if has_turn(r)
+                and _is_past_load(r, state)
                 and _is_there(decisions, state, r.target)
                 # An older reading may lack the partitions; the restart would then look finished.
                 and state.rows.watermarks.seen >= r.gate.seen
-            ]
+            ],
+            state,
         )
         self.emptying = {truncation.target for truncation in self.emptied}
         self.emptying |= {
@@ -101,7 +103,7 @@ class Turns:
 
 def open_restarts(decisions: Decisions, state: SinkState) -> dict[ShardId, Restart]:
     """Shard → its restart that is not settled; few shards have one."""
-    seen = snapshots_seen(decisions, state.executed, state.rows)
+    seen = snapshots_seen(decisions, state.executed, state.rows, state.loaded)
     found: dict[ShardId, Restart] = {}
     for target in decisions.targets.values():
         executed = state.executed.get(target.target, ())
@@ -131,20 +133,37 @@ def _rests(of: Truncation | Restart, state: SinkState) -> bool:
     return place is not None
 
 
-def _together(turns: Sequence[Restart]) -> list[Restart]:
+def _together(turns: Sequence[Restart], state: SinkState) -> list[Restart]:
     """The restarts whose mates all have their turn too.
 
     The statement that deletes the rows of all mates is dropped when none of them has rows.
+
+    Args:
+        turns: Those that have their own turn.
+        state: Tells which shards have rows of a first load.
     """
     found: dict[tuple[TargetTable, int], list[Restart]] = {}
     for restart in turns:
         found.setdefault((restart.target, restart.gate.version), []).append(restart)
     kept = [some for some in found.values() if len(some) == len(some[0].mates)]
     return [
-        restart if any(mate.left for mate in some) else replace(restart, removal=None)
+        restart
+        if any(mate.left or _has_loaded_rows(mate, state) for mate in some)
+        else replace(restart, removal=None)
         for some in kept
         for restart in some
     ]
+
+
+def _is_past_load(restart: Restart, state: SinkState) -> bool:
+    """Whether no chunk of a first load from before the gate can be written any more."""
+    load = state.rows.loads.get(restart.shard)
+    return load is None or load.position is None or load.version >= restart.gate.version
+
+
+def _has_loaded_rows(restart: Restart, state: SinkState) -> bool:
+    load = state.rows.loads.get(restart.shard)
+    return load is not None and load.has_rows
 
 
 def _is_there(decisions: Decisions, state: SinkState, target: TargetTable) -> bool:

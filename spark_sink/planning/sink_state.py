@@ -13,6 +13,7 @@ from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.barrier.statements import Refused
 from shardmerge.spark_sink.barrier.truncations import Truncation
+from shardmerge.spark_sink.loading.load_state import Load
 
 from .ordered_partitions import Closure
 
@@ -31,6 +32,10 @@ class SinkState:
         truncations: Shard → the first TRUNCATE that was met and is not carried out.
         ordered: Stream whose partitions are ordered → its latest closure; None while there is
             none yet.
+        loads: Shard → its latest first load.
+        load_orders: Shard → versions of the decisions that order it to be loaded; only shards of
+            sources whose rows the sink reads itself.
+        loaded: Those sources.
         routes: The routing rules; they say what becomes of the rows of a truncated shard.
         writer_epoch: Of this driver.
     """
@@ -43,5 +48,8 @@ class SinkState:
     resting: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     ordered: Mapping[Stream, Closure | None] = field(default_factory=dict)
+    loads: Mapping[ShardId, Load] = field(default_factory=dict)
+    load_orders: Mapping[ShardId, Sequence[int]] = field(default_factory=dict)
+    loaded: Collection[str] = ()
     routes: Sequence[RoutingRule] = ()
     writer_epoch: int = 0

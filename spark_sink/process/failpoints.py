@@ -16,11 +16,12 @@ SETTING = "SHARDMERGE_SINK_FAILPOINT"
 PLACES = (
     "epoch-taken", "batch-planned", "batch-applied", "progress-published",
     "rows-read", "rows-written", "offsets-moved", "committed",
+    "chunk-read", "chunk-written", "chunk-committed", "load-moved",
     "statement-begun", "statement-executed", "statement-done",
     "rows-changed", "shard-emptied", "offsets-rewound", "restart-noted",
 )  # fmt: skip
-"""By line: in a round of the driver; in a task; around the statement of a decision; around a
-statement that changes rows."""
+"""By line: in a round of the driver; in a task; in a chunk of a first load, and when a load moves
+to another gate; around the statement of a decision; around a statement that changes rows."""
 
 
 def reach(place: str) -> None:

@@ -18,9 +18,12 @@ from typing import Literal, Protocol, TypeAlias
 
 from shardmerge.schemas.model.errors import WriterReplaced
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.loading.load_state import Load
+from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 State: TypeAlias = Literal["intent", "done", "refused"]
@@ -194,6 +197,50 @@ class Batches(Protocol):
         ...
 
 
+class Loads(Protocol):
+    """The first loads of a pipeline's shards. All but ``run`` belongs to the driver's thread."""
+
+    @property
+    def chunk_rows(self) -> int:
+        """How many rows are read and written in one transaction, at least as a rule."""
+        ...
+
+    def prepare(self) -> None:
+        """Make the tables for the state where they are missing; raises ``TargetError``."""
+        ...
+
+    def loads(self) -> Sequence[Load]:
+        """All loads, those that are complete included; by shard and version.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        ...
+
+    def keep(self, epoch: int, steps: Sequence[tuple[Load | None, Load]]) -> None:
+        """Store steps of loads in one transaction.
+
+        Args:
+            epoch: Of this writer.
+            steps: Each load as it was stored, None for a new one, and as it is now.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        ...
+
+    def run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:
+        """Read a chunk and write it, in one transaction with the mark that it is done.
+
+        Args:
+            order: The chunk.
+            source: Where its shard is.
+            small: Whether it is not worth a Spark job.
+        """
+        ...
+
+
 class Target(Protocol):
     """One pipeline's target.
 
@@ -209,6 +256,11 @@ class Target(Protocol):
     @property
     def batches(self) -> Batches:
         """Applies rows."""
+        ...
+
+    @property
+    def loads(self) -> Loads | None:
+        """First loads; None for a kind of target that has none."""
         ...
 
     def check_server(self) -> None:

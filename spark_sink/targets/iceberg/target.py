@@ -49,6 +49,7 @@ class IcebergTarget:
         self._control_database = target.control_database
         self._pipeline = pipeline.name
         self.state = self._new_store()
+        self.loads = None
         self.batches = IcebergBatches(
             self.spark,
             self.state,

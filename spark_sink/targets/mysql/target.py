@@ -12,6 +12,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
 from .control import ControlStore
+from .loads import MySqlLoads
 from .session import MySqlAddress, MySqlSession
 
 log = logger(__name__)
@@ -38,6 +39,7 @@ class MySqlTarget:
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
+        self.loads = MySqlLoads(self._session, self.state, self.config, self.batches.spark)
 
     def check_server(self) -> None:
         """See ``interface.Target``; a newer release of the same version is only logged."""

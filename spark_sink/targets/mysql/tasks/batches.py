@@ -21,6 +21,7 @@ from shardmerge.spark_sink.process.python_workers import in_worker
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.process.spark_session import SparkStart, start_spark
 
+from .chunk_runs import close_readers
 from .connection import ApplyConfig, close_connections
 from .task_runs import run_tasks
 
@@ -88,6 +89,7 @@ class BatchRunner:
     def stop(self) -> None:
         """Close the driver's own connections; stop Spark, if it runs."""
         close_connections()
+        close_readers()
         self.spark.stop()
 
 

@@ -183,6 +183,11 @@ def test_what_debezium_would_misread_is_refused(changes: dict[str, Any], words: 
         config(**changes)
 
 
+def test_a_connector_only_describes_the_tables_that_the_sink_loads() -> None:
+    assert config()["snapshot.mode"] == "initial"
+    assert config(snapshot="spark")["snapshot.mode"] == "no_data"
+
+
 def test_columns_that_a_route_leaves_out_are_not_read() -> None:
     rules = (
         RoutingRule("s1", "app", r"(?P<kind>t)_\d+", "merged", "t", leave_out="secret|card_.*"),

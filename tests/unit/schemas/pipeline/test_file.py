@@ -463,3 +463,42 @@ def test_groups_of_a_routes_expressions_become_origin_columns() -> None:
 def test_a_wrong_origin_column_of_a_group_is_refused(groups: str, told: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(told)):
         parse_pipeline(f"{GROUPS}origin = {{ groups = {groups} }}\n", ENV)
+
+
+SPARK = GOOD.replace("server_id = 1", 'server_id = 1\nsnapshot = "spark"')
+
+
+def test_the_sink_reads_the_first_rows_of_a_source_if_the_file_says_so() -> None:
+    assert not parse_pipeline(GOOD, ENV).source("s1").is_loaded
+    source = parse_pipeline(SPARK, ENV).source("s1")
+    assert source.is_loaded
+    assert source.connector_snapshot_mode == "no_data"
+    assert (source.load_connections, source.load_rows_per_s) == (4, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"spark"', '"flink"', "snapshot 'flink' is not known"),
+        ('"spark"', '"spark"\nsnapshot_mode = "never"', "does not go with"),
+        ('"spark"', '"spark"\nload_connections = 0', "at least 1"),
+        ('"spark"', '"spark"\nload_rows_per_s = -1', "at least 0"),
+        (
+            """host = "127.0.0.1"
+port = 3306
+user = "u"
+password = "${TARGET_PASSWORD}"
+""",
+            """kind = "iceberg"
+[target.catalog]
+name = "c"
+type = "hadoop"
+warehouse = "w"
+""",
+            "does not write to an Iceberg target",
+        ),
+    ],
+)
+def test_a_first_load_that_cannot_be_is_refused(old: str, new: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse_pipeline(SPARK.replace(old, new), ENV)

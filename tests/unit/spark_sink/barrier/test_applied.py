@@ -10,8 +10,10 @@ from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.spark_sink.barrier.applied import (
     Applied,
     CatchUp,
+    LoadPlace,
     RowProgress,
     Watermarks,
+    agrees,
     moved_streams,
     unapplied_before,
 )
@@ -90,3 +92,26 @@ def test_the_shards_of_a_shared_topic_have_streams_of_their_own() -> None:
     ]  # fmt: skip
     decisions.add(replace(decision(1, A, 10, offset=9), target=TargetTable("m", "u")))
     assert decisions.streams[Stream("merged.t", A)] == [(TARGET, A), (TargetTable("m", "u"), A)]
+
+
+def loading(place: LoadPlace, applied: int = 10, number: int = 4) -> RowProgress:
+    ends = {PARTS[A]: Applied(applied)}
+    return RowProgress(ends, reading(seen=3, end=10, number=number), loads={A: place})
+
+
+def test_a_load_that_stands_before_a_gate_can_bring_rows_from_before_it() -> None:
+    rows = loading(LoadPlace(1, at(20)))
+    assert unapplied_before(A, at(50), 3, rows) == (
+        f"the first load of {A}, which stands before {at(50)}"
+    )
+    assert unapplied_before(A, at(20), 3, rows) == ""
+    assert unapplied_before(A, at(50), 3, loading(LoadPlace(1, None))) == ""
+
+
+def test_rows_of_a_load_agree_when_its_changes_have_followed() -> None:
+    assert agrees(B, loading(LoadPlace(1, at(20))))
+    assert not agrees(A, loading(LoadPlace(1, at(20))))
+    assert not agrees(A, loading(LoadPlace(1, None, reading=5)))
+    assert agrees(A, loading(LoadPlace(1, None, reading=5), number=5))
+    assert not agrees(A, loading(LoadPlace(1, None, reading=5), applied=9, number=5))
+    assert agrees(A, loading(LoadPlace(1, None, reading=0), applied=9))

@@ -10,7 +10,7 @@ import pytest
 
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.decisions import Decision
-from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
+from shardmerge.spark_sink.barrier.applied import Applied, LoadPlace, RowProgress
 from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey
 from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Stage
 from shardmerge.spark_sink.planning.plan import plan
@@ -205,3 +205,34 @@ def test_without_a_key_what_the_binlog_brought_holds_the_shard() -> None:
     assert f.end is not None
     assert f.end.hold is not None
     assert "origin columns" in f.end.hold.reason
+
+
+# --- rows that the sink has loaded itself
+
+
+def loaded(place: LoadPlace, *marks: tuple[int, int]) -> Any:
+    """Nothing of the two shards is applied from their topics."""
+    executed = {StatementKey(version, mark) for version, mark in marks}
+    progress = replace(rows(ends={A_ROWS: 0, B_ROWS: 0}), loads=dict.fromkeys((A, B), place))
+    state = SinkState({TARGET: executed}, rows=progress, loaded=(A.source,))
+    return plan(restarted(), state, 100)
+
+
+def test_a_description_anew_counts_as_found_where_the_sink_reads_the_rows() -> None:
+    assert stages(loaded(LoadPlace(4, PLACE))) == [(A, Stage.FOUND), (B, Stage.FOUND)]
+
+
+def test_nothing_is_taken_out_while_earlier_chunks_can_still_be_written() -> None:
+    assert stages(loaded(LoadPlace(1, at(20)))) == []
+
+
+def test_loaded_rows_go_although_no_topic_has_them() -> None:
+    one = folded(described(1, 20, 1_000), described(2, 50, 2_000))
+    for has_rows in (True, False):
+        place = LoadPlace(2, PLACE, has_rows=has_rows)
+        progress = replace(rows(ends={A_ROWS: 0}), loads={A: place})
+        executed = {StatementKey(2, BEGUN)}
+        batch = plan(one, SinkState({TARGET: executed}, rows=progress, loaded=("s1",)), 100)
+        (restart,) = batch.restarts
+        assert restart.stage is Stage.BEGUN
+        assert (restart.removal is not None) == has_rows

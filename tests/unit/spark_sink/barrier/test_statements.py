@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from shardmerge.schemas.model.actions import IndexAddition
+from shardmerge.schemas.model.tables import Index, IndexKind, IndexPart
 from shardmerge.schemas.records.decisions import Binding
-from shardmerge.spark_sink.barrier.applied import Applied
+from shardmerge.spark_sink.barrier.applied import Applied, LoadPlace
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.row_stops import rows_stops
 from shardmerge.spark_sink.barrier.statement_limits import limit_of
@@ -238,3 +242,33 @@ def test_a_rename_to_its_column_makes_a_refused_debt_void():
     target = _target(decision(1, A, 10, debt), decision(2, A, 20, rename))
     refused = {key(1): Refused("duplicate", resting=True)}
     assert _states(target, executed={key(2)}, refused=refused) == {}
+
+
+@pytest.mark.parametrize("kind", [IndexKind.UNIQUE, IndexKind.PLAIN])
+def test_a_unique_key_waits_until_the_rows_of_first_loads_agree(kind):
+    index = Index("u", kind, (IndexPart("c"),))
+    adding = replace(statement(CONTRACTING, "index:u"), actions=(IndexAddition(index),))
+    target = _target(decision(1, A, 10), decision(2, B, 20, adding))
+
+    def state(place):
+        progress = replace(rows(), loads={A: place})
+        return _states(target, progress=progress)[key(2)]
+
+    waits = (
+        StatementState.DEBT,
+        f"waits until the first load of {A} is complete and its rows agree",
+    )
+    ready = (StatementState.READY, "")
+    standing = LoadPlace(1, at(10))
+    assert state(standing) == (waits if kind is IndexKind.UNIQUE else ready)
+    assert state(LoadPlace(1, None, reading=0)) == ready
+
+
+def test_a_statement_waits_for_a_load_that_can_bring_rows_from_before_it():
+    target = _target(decision(1, A, 10), decision(2, A, 20, DROP))
+    late = replace(rows(), loads={A: LoadPlace(1, at(10))})
+    state, detail = _states(target, progress=late)[key(2)]
+    assert state is StatementState.DEBT
+    assert detail == f"waits for the first load of {A}, which stands before {at(20)}"
+    moved = replace(rows(), loads={A: LoadPlace(2, at(20))})
+    assert _states(target, progress=moved)[key(2)] == (StatementState.READY, "")

@@ -1,0 +1,1 @@
+"""First loads in the driver: what is stored, planned, given out and proved (clock, threads)."""

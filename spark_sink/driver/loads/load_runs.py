@@ -1,0 +1,256 @@
+"""Carries out first loads beside the driver's loop: ``loading.load_rules`` says what may be done.
+
+In each round new loads are ordered before the plan is made (``order``); after it loads move on and
+chunks are given out (``go_on``). What threads have done comes back at the beginning of a round
+(``take``). A step of a load is stored in the target before anything that follows from it is begun.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.spark_sink.driver.applied_rows import AppliedRows
+from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.loading.load_estimate import rows_of
+from shardmerge.spark_sink.loading.load_orders import load_orders, new_load
+from shardmerge.spark_sink.loading.load_rules import may_give_out, moved, next_base, next_order
+from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from shardmerge.spark_sink.planning.chunk_orders import unfit_for_chunks
+from shardmerge.spark_sink.planning.plan import BatchPlan, TargetPlan
+from shardmerge.spark_sink.planning.progress import Trouble
+from shardmerge.spark_sink.planning.sink_state import SinkState
+from shardmerge.spark_sink.process.failpoints import reach
+from shardmerge.spark_sink.targets.interface import Loads
+
+from .chunk_runs import MOST_CHUNKS, ChunkRuns
+from .load_book import LoadBook
+from .load_jobs import LoadJobs
+from .load_proofs import LoadProofs
+from .load_threads import LoadThreads
+
+log = logger(__name__)
+
+_ELSEWHERE = (
+    "give the source snapshot = 'debezium' when its other loads are complete, start the sink anew, "
+    "and run shardmerge command reread for the shard"
+)
+
+
+class LoadRuns:
+    """The first loads of one driver. All methods belong to its thread.
+
+    Args:
+        pipeline: Says which sources the sink reads itself.
+        target: Stores loads, and runs chunks; None for a kind of target that has no loads.
+        jobs: Asks the sources.
+        intake, rows: What is decided, and how far rows are applied.
+        epoch: Of this writer.
+        clock: Monotonic seconds.
+
+    Attributes:
+        sources: Names of the sources whose first rows the sink reads itself.
+        orders: Shard → versions of the decisions that order it to be loaded.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        target: Loads | None,
+        jobs: LoadJobs,
+        *,
+        intake: Intake,
+        rows: AppliedRows,
+        epoch: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        sources = {s.name: s for s in pipeline.sources if s.is_loaded}
+        self.sources = frozenset(sources)
+        self.orders: dict[ShardId, Sequence[int]] = {}
+        self._target, self._jobs = target, jobs
+        self._intake, self._rows = intake, rows
+        self._seen = -1
+        self._book = LoadBook(
+            target, intake=intake, rows=rows, sources=self.sources, epoch=epoch, clock=clock
+        )
+        # Besides chunks: a plan, and a mark of each kind.
+        most = sum(source.load_connections + 3 for source in sources.values())
+        self._threads = LoadThreads(max(1, min(most, MOST_CHUNKS)))
+        self._proofs = LoadProofs(sources, jobs, self._threads, intake, self._book)
+        self._chunks: ChunkRuns | None = None
+        if target is not None:
+            small = pipeline.sink.spark_min_records
+            self._chunks = ChunkRuns(
+                sources, target, jobs, self._threads, self._book, small=small, clock=clock
+            )
+
+    @property
+    def latest(self) -> Mapping[ShardId, Load]:
+        """Shard → its latest load, by which its stream goes."""
+        return self._book.following
+
+    @property
+    def troubles(self) -> Mapping[ShardId, Trouble]:
+        """Shard whose load does not go on → why."""
+        return self._book.troubles
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs whose end brings a load on."""
+        return self._threads.is_busy
+
+    def load(self) -> None:
+        """Take the state from the target; plan again what an earlier driver had given out.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            TargetError: The target does not answer.
+        """
+        if self._target is not None and self.sources:
+            self._target.prepare()
+        self._book.load()
+
+    def stop(self) -> None:
+        """Wait for the chunks that run, and begin no others."""
+        self._threads.stop()
+        self._jobs.close()
+
+    def take(self, wait_s: float) -> bool:
+        """Take what threads have done. Returns whether anything ended.
+
+        Args:
+            wait_s: Longest wait for a first one while something runs.
+
+        Raises:
+            ContractError: A chunk has failed in a way that a repetition cannot help.
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        if self._book.is_stale:
+            self._book.load()
+        ended, first_error = self._threads.ended(wait_s), None
+        for tell in ended:
+            try:
+                tell()
+            except ShardMergeError as error:
+                # What the target has stored is read again in the next round.
+                self._book.is_stale = True
+                first_error = first_error or error
+        if first_error is not None:
+            raise first_error
+        if ended:
+            self._book.tell_barrier()
+        return bool(ended)
+
+    def order(self) -> None:
+        """Begin the loads that decisions order; before the plan of the round is made.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        decisions, book = self._intake.decisions, self._book
+        if not self.sources or (decisions.seen == self._seen and not book.has_news):
+            return
+        rows, new = self._rows.progress, list[tuple[Load | None, Load]]()
+        for target in decisions.targets.values():
+            for name, gates in target.shards.items():
+                if name.source not in self.sources:
+                    continue
+                latest = book.latest.get(name)
+                if latest is None and name in self.orders and not gates.restarts:
+                    continue  # its rows came by Debezium's snapshot
+                orders = self.orders[name] = load_orders(gates, latest, rows)
+                version = None
+                if latest is None:
+                    version = orders[0] if orders else None
+                elif latest.is_complete:
+                    version = next_order(latest, orders)
+                if version is not None:
+                    load = new_load(name, target.target, version, LoadKind.CHUNKS, latest)
+                    new.append((None, load))
+        book.keep(new)
+        for _, load in new:
+            log.info("load_begun", shard=load.shard, target=load.target, decision=load.version)
+        self._seen, book.has_news = decisions.seen, False
+        book.tell_barrier()
+
+    def go_on(self, batch: BatchPlan, state: SinkState) -> bool:
+        """Move loads to later gates, complete them, and give chunks out.
+
+        Args:
+            batch: The round's plan.
+            state: From which it was made.
+
+        Returns:
+            Whether a load moved or was completed, so that another plan is worth it at once.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        if not self._book.active or self._chunks is None:
+            return False
+        plans = {plan.target: plan for plan in batch.targets}
+        went_on = self._move(plans)
+        went_on |= self._proofs.prove()
+        if went_on:
+            self._book.tell_barrier()
+            return True
+        planned = {
+            name
+            for name in self._book.active
+            if name in plans[self._book.latest[name].target].blocked
+        }
+        self._proofs.commit(planned)
+        ready = self._ready(plans, state)
+        self._chunks.plan(ready)
+        self._chunks.give_out(ready, state)
+        self._proofs.seek_proof()
+        return False
+
+    def _move(self, plans: Mapping[TargetTable, TargetPlan]) -> bool:
+        """Let loads move to the last gate that rows can reach. Returns whether one did."""
+        steps = []
+        for name in self._book.active:
+            load = self._book.latest[name]
+            gates, blocked = self._book.gates(load), plans[load.target].blocked.get(name)
+            if blocked is None:
+                continue
+            index = next_base(gates, load, blocked)
+            if index is not None:
+                again = [gates.gates[place].version for place in gates.restarts]
+                steps.append((load, moved(gates, load, index, again)))
+        self._book.keep(steps)
+        for _, load in steps:
+            reach("load-moved")
+            self._book.goes_on(load.shard)
+            log.info("load_moved", shard=load.shard, decision=load.base, loaded_rows=rows_of(load))
+        return bool(steps)
+
+    def _ready(
+        self, plans: Mapping[TargetTable, TargetPlan], state: SinkState
+    ) -> dict[ShardId, Load]:
+        """The loads whose chunks may be planned and given out now."""
+        found = {}
+        for name in self._book.active:
+            load = self._book.latest[name]
+            target, plan = self._book.decided(load), plans[load.target]
+            blocked = plan.blocked.get(name)
+            # Rows would only hold locks that the target's statements wait for.
+            if blocked is None or plan.ready or load.target in state.busy:
+                continue
+            if name in target.paused or not target.lives(name) or self._book.rests(name):
+                continue
+            has_base = self._proofs.has_base(load)
+            gates = target.shards[name]
+            if not may_give_out(gates, load, blocked, source_has_base=has_base):
+                continue
+            if unfit := unfit_for_chunks(target, name, state):
+                self._book.trouble(name, Trouble(unfit, _ELSEWHERE, "SM-1616"))
+                continue
+            found[name] = load
+        return found

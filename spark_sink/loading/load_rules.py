@@ -1,0 +1,215 @@
+"""The rules by which a load, its shard's stream and the target's statements wait. Pure.
+
+Theory of operation. For a key of a shard the binlog behind the load's start has events e1 < e2 < …,
+each with the whole row. A chunk read at position R gives the key's state after the events up to R.
+If the chunk is written when the stream is applied up to A, the key is right in the end, provided
+that A <= R: the events up to A are part of what the chunk read, and the later ones are still to
+come. So there is one rule for chunks, and everything here serves it:
+
+    **No chunk is written that was read before a place that the stream has passed.**
+
+1. The stream stands at the load's base until the load is complete (``stream_stop``).
+2. Chunks are given out only when the source has shown that it has committed everything up to the
+   base (``may_give_out``). So they are read behind it. The stream may still be on its way there.
+3. The base moves on when the next gate is known (``next_base``). From then on no chunk of an
+   earlier base is written (``Load.accepts``), and the stream goes on to the new base.
+4. A chunk whose table has not the schema of the base is not written (``table_shape``): it was read
+   behind the next gate, which comes to be known. Some changes cannot be seen in a table: it was
+   dropped and made again, or two columns have changed their names. So each chunk notes the binlog's
+   end after its snapshot. The load is complete when all schema changes up to there are known
+   (``proves``), and a chunk that may have been read behind one of them is read again (``moved``).
+5. A statement that waits for rows of a shard before a gate waits also until the load's base is that
+   gate or a later one (``may_have_rows_before``): chunks of an earlier base still bring such rows.
+
+No wait is circular. A base moves when a gate is known, and waits for nothing else. The stream up to
+the base waits for statements of lower versions, as always. Chunks at the base wait for the
+statements that rows behind the base wait for. None of these waits for the load to be complete,
+except through its base, which has moved already.
+
+Rows that were read at different moments are right in the end, and only there. Where more is needed
+the whole table is read at one position S (``LoadKind.SNAPSHOT``), and rows of the stream before S
+are passed over: see ``kind_of``. A unique key that the target gets while chunks are loaded waits
+until the stream has passed the last of them (``may_have_duplicates``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.barrier.shard_gates import ShardGates
+
+from .load_state import Load, LoadKind
+
+
+def kind_of(
+    *, has_key: bool, has_other_unique_key: bool, applies_every_operation: bool
+) -> LoadKind:
+    """How a shard is to be read.
+
+    Args:
+        has_key: Whether the shard has a primary key. Without one, an event that a chunk has already
+            would be applied twice.
+        has_other_unique_key: Whether the target's table has a unique key besides its primary key. A
+            value that moved could be in two chunks, or in a chunk and in an older event.
+        applies_every_operation: Whether the route applies updates, deletes, inserts and TRUNCATE.
+            Where it ignores one of them, what the target is to keep depends on the moment from
+            which on it was ignored, and that must be one for all rows.
+    """
+    is_simple = has_key and not has_other_unique_key and applies_every_operation
+    return LoadKind.CHUNKS if is_simple else LoadKind.SNAPSHOT
+
+
+def base_index(gates: ShardGates, load: Load) -> int:
+    """Index of the gate at which the load stands."""
+    return gates.upto(load.base) - 1
+
+
+def next_base(gates: ShardGates, load: Load, first_blocked: int) -> int | None:
+    """Index of the gate to which the load moves now; None when it stays.
+
+    That is the last gate that rows can reach: the first one that they may not pass, or the last of
+    all. At a gate in between the table has no longer the schema that chunks would need.
+
+    Args:
+        gates: Of the shard.
+        load: Its load.
+        first_blocked: Index of the first gate that rows may not pass, for any reason but the load
+            (``ShardGates.first_blocked``, ``gates.first_stop``); the number of gates when they may
+            pass all.
+    """
+    if load.is_complete or load.is_proven:
+        return None
+    reachable = min(first_blocked, len(gates.gates) - 1)
+    return reachable if reachable > base_index(gates, load) else None
+
+
+def moved(gates: ShardGates, load: Load, index: int, reread: Iterable[int]) -> Load:
+    """The load at a later gate.
+
+    Args:
+        gates: Of the shard.
+        load: Its load, at an earlier gate.
+        index: Of the gate, as ``next_base`` gives it.
+        reread: Versions of the decisions that order the shard to be loaded because a schema change
+            changed rows without row events.
+    """
+    passed = gates.gates[base_index(gates, load) + 1 : index + 1]
+    gate = gates.gates[index]
+    # A table that was dropped and made again has all its rows in the stream.
+    dropped = [some for some in passed if not some.live]
+    if dropped:
+        # Rows of the table that was made again can need a load of their own (``next_order``).
+        return load.end_void(dropped[-1].version, dropped[0].position)
+    last = passed[-1].version
+    changed = passed[0].position
+    anew = any(load.base < version <= last for version in reread)
+    first = base_index(gates, load) + 1
+    new_key = any(first <= changed <= index for changed in gates.key_changes)
+    return load.move(gate.version, changed, anew=anew, new_key=new_key)
+
+
+def proves(gates: ShardGates, load: Load, known_to: SourcePosition) -> bool:
+    """Whether it is known that every chunk was read before the shard's next schema change.
+
+    Args:
+        gates: Of the shard.
+        load: Its load.
+        known_to: Every schema change of the source before this position is decided and known. A
+            connector is past a position when a record from behind it has come, such as that of a
+            mark in the signal table.
+    """
+    if not load.is_read or load.is_void:
+        return False
+    after = gates.gates[base_index(gates, load) + 1 :]
+    bound = min(known_to, after[0].position) if after else known_to
+    return all(c.read_before is not None and c.read_before <= bound for c in load.chunks)
+
+
+def next_order(load: Load, orders: Iterable[int]) -> int | None:
+    """The version of the next decision that orders another load; None when there is none.
+
+    While a load is going on, it does itself what a later decision orders (``moved``). When it is
+    complete, the next load begins, with the order's gate as its base. It begins before the stream
+    has passed that gate: ``stream_stop``.
+
+    Args:
+        load: The shard's latest load.
+        orders: Versions of the decisions that order the shard to be loaded.
+    """
+    return min((version for version in orders if version > load.base), default=None)
+
+
+def stream_stop(gates: ShardGates, load: Load, orders: Iterable[int]) -> int | None:
+    """Index of the gate behind which the shard's rows wait for a load; None when they do not.
+
+    Args:
+        gates: Of the shard.
+        load: Its latest load.
+        orders: See ``next_order``.
+    """
+    if not load.is_complete:
+        return base_index(gates, load)
+    version = next_order(load, orders)
+    return None if version is None else gates.upto(version) - 1
+
+
+def may_give_out(
+    gates: ShardGates,
+    load: Load,
+    first_blocked: int,
+    *,
+    source_has_base: bool,
+) -> bool:
+    """Whether chunks may be given out.
+
+    Args:
+        gates: Of the shard.
+        load: Its load.
+        first_blocked: As for ``next_base``.
+        source_has_base: Whether the server that is read has committed everything in the binlog up
+            to the base, the schema change of the base's gate included. A replica may be behind; and
+            a server can show a transaction to its replicas, and so to the connector, before it
+            commits it (semisynchronous replication).
+    """
+    if load.is_complete or load.is_paused:
+        return False
+    if first_blocked <= base_index(gates, load):
+        return False
+    if next_base(gates, load, first_blocked) is not None:
+        return False
+    return source_has_base
+
+
+def may_have_rows_before(gates: ShardGates, load: Load, place: SourcePosition) -> bool:
+    """Whether the load may still bring rows with a schema from before a gate's position."""
+    if load.is_complete:
+        return False
+    return gates.gates[base_index(gates, load)].position < place
+
+
+def may_have_duplicates(load: Load, applied_to: SourcePosition) -> bool:
+    """Whether two rows of the shard in the target may have a value that is unique on the shard.
+
+    A statement that adds a unique key waits as long. Nothing waits for such a statement except
+    other statements about the same key, so this wait is in no circle, either.
+
+    Args:
+        load: The shard's.
+        applied_to: Every row of the shard's stream before this position is applied.
+    """
+    if load.kind is LoadKind.SNAPSHOT or load.is_void:
+        return False
+    ends = [c.read_before for c in load.chunks if c.read_before is not None]
+    return not load.is_complete or any(end > applied_to for end in ends)
+
+
+def passes_over(load: Load, place: SourcePosition) -> bool:
+    """Whether a row of the stream is passed over, because a snapshot has what it did.
+
+    While the snapshot is not taken, every row that can be reached precedes it: the stream stands at
+    the base, and the snapshot is taken behind the base.
+    """
+    if load.kind is LoadKind.CHUNKS:
+        return False
+    return load.position is None or place < load.position

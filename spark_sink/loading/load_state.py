@@ -1,0 +1,251 @@
+"""The state of a shard's first load, and the steps that change it. Pure; see docs/explanation.
+
+A load belongs to one shard and to the decision that orders it. It stands at one of the shard's
+gates, its *base*: chunks are read with the schema behind that gate, and the shard's stream is
+applied up to that gate and no further. The state is stored in the target, and each step that a
+chunk's rows depend on is stored in the transaction of these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+
+from .chunk_ranges import KeyRange, ranges
+from .key_order import Boundary
+
+
+class LoadKind(StrEnum):
+    """How a shard is read."""
+
+    CHUNKS = "chunks"
+    """Each chunk at a moment of its own; rows go straight into the target."""
+    SNAPSHOT = "snapshot"
+    """The whole table at one position of its binlog, as one chunk, into a table beside the target,
+    which is then copied into the target in one transaction. All parallel readers of such a chunk
+    belong to one attempt, which is written as a whole or not at all."""
+
+
+class ChunkState(StrEnum):
+    """What became of a chunk."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a shard that is read in one transaction.
+
+    Attributes:
+        number: Of the chunk in its load, from 0. It never changes, so that a reader that comes late
+            is not taken for the reader of another chunk.
+        range: Its keys.
+        base: Version of the gate at which it was given out, or read when it is done; 0 while it is
+            planned.
+        rows: How many rows were read, filtered ones not counted. 0 before it is done.
+        size: About how many bytes these rows' values have.
+        read_before: The binlog's end at a moment after the chunk's snapshot was taken: the chunk
+            shows nothing from there on. Of a ``SNAPSHOT`` it is the position that the snapshot is
+            of: it shows everything before. None before the chunk is done.
+    """
+
+    number: int
+    range: KeyRange
+    state: ChunkState = ChunkState.PLANNED
+    base: int = 0
+    rows: int = 0
+    size: int = 0
+    read_before: SourcePosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A shard's first load.
+
+    Attributes:
+        version: Of the decision that orders it.
+        base: Version of the gate at which it stands.
+        chunks: In the order of their numbers.
+        planned_to: Up to which key there are chunks; None when there is none, or all are planned.
+        is_planned: Whether the chunks are all there are.
+        is_paused: Whether an operator wants no more chunks to be given out.
+        dropped: Where the table was dropped: there is nothing more to read. None while it is there.
+        is_proven: Whether every schema change is known that a chunk could have been read behind.
+        is_copied: Whether a snapshot's rows are in the target.
+        has_rows: Whether this load, or one before it, may have written rows of the shard.
+    """
+
+    shard: ShardId
+    target: TargetTable
+    version: int
+    kind: LoadKind
+    base: int
+    chunks: tuple[Chunk, ...] = ()
+    planned_to: Boundary | None = None
+    is_planned: bool = False
+    is_paused: bool = False
+    dropped: SourcePosition | None = None
+    is_proven: bool = False
+    is_copied: bool = False
+    has_rows: bool = False
+
+    @property
+    def is_void(self) -> bool:
+        """Whether there is nothing more to read, because the table is gone."""
+        return self.dropped is not None
+
+    @property
+    def position(self) -> SourcePosition | None:
+        """Where a snapshot was taken: what begins there is not in it.
+
+        None for ``CHUNKS``, and before the snapshot is taken. A snapshot of a table that is gone
+        counts as taken where it was dropped, of an empty table.
+        """
+        if self.kind is LoadKind.CHUNKS:
+            return None
+        if self.dropped is not None:
+            return self.dropped
+        return self.chunks[0].read_before if self.chunks else None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether every row was read."""
+        return self.is_planned and all(c.state is ChunkState.DONE for c in self.chunks)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the shard's stream may go on."""
+        if self.is_void:
+            return True
+        return self.is_proven and (self.kind is LoadKind.CHUNKS or self.is_copied)
+
+    @property
+    def running(self) -> tuple[Chunk, ...]:
+        """The chunks that are given out."""
+        return tuple(c for c in self.chunks if c.state is ChunkState.RUNNING)
+
+    # --- plan -----------------------------------------------------------------
+
+    def plan(self, *boundaries: Boundary) -> Load:
+        """The whole table as chunks, cut at boundaries."""
+        found = ranges(boundaries)
+        return replace(self, chunks=tuple(map(Chunk, range(len(found)), found)), is_planned=True)
+
+    def plan_next(self, end: Boundary | None) -> Load:
+        """One more chunk, up to ``end``; None when it is the last one."""
+        chunk = Chunk(len(self.chunks), KeyRange(self.planned_to, end))
+        return replace(self, chunks=(*self.chunks, chunk), planned_to=end, is_planned=end is None)
+
+    def split(self, number: int, boundary: Boundary) -> Load:
+        """Cut a chunk that is too large for one transaction; both parts are planned.
+
+        The second part is the load's last chunk, wherever its keys are.
+        """
+        left, right = self.chunks[number].range.cut(boundary)
+        cut = self._with(Chunk(number, left))
+        return replace(cut, chunks=(*cut.chunks, Chunk(len(cut.chunks), right)))
+
+    # --- chunks ---------------------------------------------------------------
+
+    def begin(self, number: int) -> Load:
+        """Give a chunk out, to be read behind the base."""
+        begun = replace(self.chunks[number], state=ChunkState.RUNNING, base=self.base)
+        return replace(self._with(begun), has_rows=True)
+
+    def accepts(self, number: int, base: int) -> bool:
+        """Whether a chunk's rows may be written now.
+
+        The target asks this in the transaction of the rows, with the load's row locked. So a chunk
+        that was given out before the base moved, or before another writer took over, and that comes
+        late, writes nothing.
+
+        Args:
+            number: The chunk's.
+            base: The base at which it was given out.
+        """
+        if self.is_void or base != self.base or number >= len(self.chunks):
+            return False
+        chunk = self.chunks[number]
+        return chunk.state is ChunkState.RUNNING and chunk.base == base
+
+    def finish(self, number: int, rows: int, size: int, read_before: SourcePosition) -> Load:
+        """A chunk's rows are written; see ``Chunk``."""
+        chunk = self.chunks[number]
+        return self._with(
+            replace(chunk, state=ChunkState.DONE, rows=rows, size=size, read_before=read_before)
+        )
+
+    def give_back(self, number: int) -> Load:
+        """A chunk could not be read or written: it is planned again."""
+        return self._with(_planned(self.chunks[number]))
+
+    def give_all_back(self) -> Load:
+        """Another writer takes over: it does not know what became of the chunks given out."""
+        return self._each(lambda c: _planned(c) if c.state is ChunkState.RUNNING else c)
+
+    # --- steps of the whole load ----------------------------------------------
+
+    def move(
+        self, base: int, changed: SourcePosition, *, anew: bool = False, new_key: bool = False
+    ) -> Load:
+        """Stand at a later gate.
+
+        Chunks that are given out are refused from now on, and planned again. So are chunks that are
+        done and may have been read behind the next schema change, which was not known then. What a
+        snapshot has read so far is of no use: its next attempt has another position.
+
+        Args:
+            base: Version of the gate.
+            changed: Position of the first gate behind the base so far.
+            anew: Whether a decision since the base wants the table read again: chunks that are done
+                are planned again, too.
+            new_key: Whether the primary key is another one: the chunks are cut anew.
+        """
+        if self.kind is LoadKind.SNAPSHOT or new_key:
+            return replace(
+                self, base=base, chunks=(), planned_to=None, is_planned=False, is_proven=False
+            )
+
+        def stays(chunk: Chunk) -> bool:
+            before = chunk.read_before
+            return not anew and before is not None and before <= changed
+
+        kept = self._each(lambda c: c if stays(c) else _planned(c))
+        return replace(kept, base=base, is_proven=False)
+
+    def end_void(self, base: int, dropped: SourcePosition) -> Load:
+        """The table was dropped at a position: nothing is left to read."""
+        return replace(self.give_all_back(), base=base, dropped=dropped)
+
+    def proven(self) -> Load:
+        """Every chunk was read before the next schema change (``load_rules.proves``)."""
+        return replace(self, is_proven=True)
+
+    def copied(self) -> Load:
+        """The snapshot's rows are in the target."""
+        return replace(self, is_copied=True)
+
+    def pause(self) -> Load:
+        """Give no more chunks out."""
+        return replace(self, is_paused=True)
+
+    def resume(self) -> Load:
+        """Give chunks out again."""
+        return replace(self, is_paused=False)
+
+    def _with(self, chunk: Chunk) -> Load:
+        before, after = self.chunks[: chunk.number], self.chunks[chunk.number + 1 :]
+        return replace(self, chunks=(*before, chunk, *after))
+
+    def _each(self, changed: Callable[[Chunk], Chunk]) -> Load:
+        return replace(self, chunks=tuple(map(changed, self.chunks)))
+
+
+def _planned(chunk: Chunk) -> Chunk:
+    return Chunk(chunk.number, chunk.range)

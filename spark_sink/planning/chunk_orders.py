@@ -1,0 +1,139 @@
+"""What the driver hands out of a first load, and what comes back: plain, picklable values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.origin import OriginPart, origin_part
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.routing import rule_of
+from shardmerge.schemas.records.decisions import Binding
+from shardmerge.spark_sink.barrier.decisions import TargetDecisions
+from shardmerge.spark_sink.barrier.statements import bindings
+from shardmerge.spark_sink.loading.load_rules import kind_of
+from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
+
+from .ranges import ShardStream
+from .shard_streams import shard_stream
+from .sink_state import SinkState
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOrder:
+    """A chunk to be read and written.
+
+    Attributes:
+        load: Names the load. Its chunks are left out.
+        chunk: As it is given out.
+        stream: How the shard's rows are written; its only segment is the one behind the load's
+            base.
+        bindings: Identity → physical target column.
+        leave_out: The route's expression of columns that are not read.
+        most_rows: How many rows the chunk may have; one more is read, to see that.
+        writer_epoch: Fencing token, as of ``RangeTask``.
+    """
+
+    load: Load
+    chunk: Chunk
+    stream: ShardStream
+    bindings: Mapping[str, Binding]
+    leave_out: str
+    most_rows: int
+    writer_epoch: int
+
+
+class ChunkEnd(StrEnum):
+    """How a chunk's task ended."""
+
+    DONE = "done"
+    REFUSED = "the chunk is not wanted any more"
+    OTHER_TABLE = "the table is not the one of the load's base"
+    TOO_LARGE = "the chunk has too many rows"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """What a chunk's task did.
+
+    Attributes:
+        rows: How many rows were read; 0 unless it is done.
+        size: About how many bytes their values have.
+        read_before: See ``Chunk``; None unless it is done.
+        detail: What differs in the table, for people.
+    """
+
+    shard: ShardId
+    number: int
+    end: ChunkEnd
+    rows: int = 0
+    size: int = 0
+    read_before: SourcePosition | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFailure:
+    """Why a chunk was neither read nor written. It is given out again after a pause.
+
+    Attributes:
+        final: Trying again cannot help: the sink stops, with the message.
+        code: Of the error, see ``schemas.codes``.
+    """
+
+    shard: ShardId
+    number: int
+    message: str
+    hint: str = ""
+    final: bool = False
+    code: str = ""
+
+
+def chunk_order(
+    target: TargetDecisions, load: Load, number: int, state: SinkState, most_rows: int
+) -> ChunkOrder:
+    """The order for a chunk that is given out.
+
+    Args:
+        target: Everything decided for the shard's target.
+        load: The shard's load, which stands at the shard's last gate.
+        number: Of the chunk.
+        state: See ``SinkState``.
+        most_rows: See ``ChunkOrder``.
+    """
+    name = load.shard
+    stream = shard_stream(target, name, None, state)
+    rule = rule_of(state.routes, name)
+    return ChunkOrder(
+        load=replace(load, chunks=()),
+        chunk=load.chunks[number],
+        stream=replace(stream, segments=stream.segments[-1:]),
+        bindings=bindings(target, state.executed.get(target.target, ())),
+        leave_out=rule.leave_out if rule is not None else "",
+        most_rows=most_rows,
+        writer_epoch=state.writer_epoch,
+    )
+
+
+def unfit_for_chunks(target: TargetDecisions, name: ShardId, state: SinkState) -> str:
+    """Why a shard cannot be read in chunks, as far as decisions tell; "" when it can.
+
+    Args:
+        target: Everything decided for the shard's target.
+        name: The shard.
+        state: See ``SinkState``.
+    """
+    gate = target.shards[name].gates[-1]
+    rule = rule_of(state.routes, name)
+    own = {c.column.name.lower() for c in gate.columns if origin_part(c.id) is None}
+    has_key = any(key.lower() in own for key in gate.key)
+    applies_all = rule is None or not rule.ignore
+    kind = kind_of(has_key=has_key, has_other_unique_key=False, applies_every_operation=applies_all)
+    if kind is LoadKind.SNAPSHOT:
+        what = "it has no primary key" if not has_key else "its route ignores operations"
+        return f"{what}, so its rows cannot be read at different moments"
+    if any(origin_part(c.id) is OriginPart.POSITION for c in gate.columns):
+        return "the target has an origin column for positions, and rows of a load have none"
+    return ""

@@ -1,0 +1,1 @@
+"""Reads the first rows of shards from their servers (MySQL protocol)."""

@@ -1,0 +1,172 @@
+"""One connection to a source's server, by which shards are read for their first loads.
+
+Values come as texts, and as bytes where the type is binary: PyMySQL has no conversions of its own
+here (``rows.values.server_values`` makes neutral values of them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pymysql
+
+from shardmerge.connectors.access.mysql import NOT_ADMITTED, Connection, connect
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline.settings import Source
+from shardmerge.schemas.pipeline.source_server import server_context
+from shardmerge.spark_sink.loading.chunk_queries import (
+    begin_snapshot,
+    session_settings,
+    show_table,
+    table_statistics,
+)
+
+_CONNECT_S, _READ_S = 10, 120
+_LOCK_WAIT_S = 5
+"""Statements that wait behind a reader that waits for DDL wait no longer than that for it."""
+_QUERY_S = 60
+_NO_TABLE = (1146, 1049)
+
+
+class TableReader:
+    """A connection to one source; it is made again after it was lost.
+
+    One thread uses it. Every method raises ``StackError`` when the server does not answer, or
+    refuses; what it refuses can succeed when it is tried again.
+
+    Args:
+        source: Its user needs SELECT, and REPLICATION CLIENT, as Debezium's does.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._connection: Connection | None = None
+
+    def begin(self) -> None:
+        """See ``ChunkSource``."""
+        self._execute(begin_snapshot())
+
+    def table(self, shard: ShardId) -> TableSchema | None:
+        """See ``ChunkSource``.
+
+        Raises:
+            SourceError: The definition has something that the grammar does not know.
+        """
+        lock, show = show_table(shard)
+        try:
+            self._execute(lock)
+            ((_, text),) = self._fetch(show)
+        except _NoTable:
+            return None
+        context = server_context(self._source)
+        statement = parse(str(text), context)
+        assert isinstance(statement, CreateTable)
+        return apply_create(statement, context)
+
+    def rows(self, sql: str, most: int) -> Sequence[Sequence[Any]]:
+        """See ``ChunkSource``."""
+        return self._fetch(f"{sql} LIMIT {most}")
+
+    def query(self, sql: str) -> Sequence[Sequence[Any]]:
+        """All rows of a query."""
+        return self._fetch(sql)
+
+    def statistics(self, shard: ShardId) -> tuple[int, int]:
+        """The server's estimates of a table: rows, and bytes of rows."""
+        rows = self._fetch(table_statistics(shard))
+        if not rows:
+            return 0, 0
+        count, size = rows[0]
+        return int(count or 0), int(size or 0)
+
+    def end(self) -> None:
+        """See ``ChunkSource``; a connection that is lost is no error."""
+        if self._connection is None:
+            return
+        try:
+            self._connection.rollback()
+        except pymysql.Error:
+            self.close()
+
+    def binlog_end(self) -> SourcePosition:
+        """See ``ChunkSource``."""
+        rows = self._fetch("SHOW BINARY LOGS")
+        if not rows:
+            raise StackError(
+                f"source {self._source.name}: its server writes no binlog", code="SM-4402"
+            )
+        return SourcePosition(self._source.epoch, str(rows[-1][0]), int(rows[-1][1]), 0)
+
+    def close(self) -> None:
+        """End the connection; the next use makes another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(pymysql.Error):
+                connection.close()
+
+    def _execute(self, sql: str) -> None:
+        self._fetch(sql)
+
+    def _fetch(self, sql: str) -> Sequence[Sequence[Any]]:
+        with self._told(), self._connected().cursor() as cursor:
+            cursor.execute(sql)
+            found: Sequence[Sequence[Any]] = cursor.fetchall()
+            return found
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say of PyMySQL's errors which source has refused what."""
+        source = self._source
+        try:
+            yield
+        except pymysql.Error as error:
+            number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+            if number in _NO_TABLE:
+                raise _NoTable from error
+            reason = str(error.args[1]) if len(error.args) > 1 else str(error)
+            # What is open on the connection is not known.
+            self.close()
+            if number in NOT_ADMITTED:
+                raise StackError(
+                    f"source {source.name}: user {source.user!r} is not admitted: {reason}",
+                    hint="see user, password and tls of the source in the pipeline file",
+                    code="SM-4406",
+                ) from error
+            raise StackError(
+                f"source {source.name}: a table cannot be read: {reason} [{number}]",
+                hint=f"user {source.user!r} needs SELECT on the tables, and REPLICATION CLIENT",
+                code="SM-4409",
+            ) from error
+
+    def _connected(self) -> Connection:
+        if self._connection is None or not self._connection.open:
+            source = self._source
+            connection = connect(
+                source,
+                charset="utf8mb4",
+                connect_timeout=_CONNECT_S,
+                read_timeout=_READ_S,
+                # Without decoders PyMySQL gives what the server has sent. It cannot write values
+                # into statements then, so it is not to set autocommit.
+                conv={},
+                autocommit=None,
+            )
+            self._connection = connection
+            mariadb = source.flavour == "mariadb"
+            with connection.cursor() as cursor:
+                cursor.execute("SET SESSION autocommit = 1")
+                for statement in session_settings(_LOCK_WAIT_S, _QUERY_S, mariadb=mariadb):
+                    cursor.execute(statement)
+        return self._connection
+
+
+class _NoTable(Exception):
+    """The table, or its database, is not there."""

@@ -1,0 +1,217 @@
+"""The state of first loads in the target: a row for each load, and one for each of its chunks.
+
+The tables are made for a pipeline that has a source whose first rows the sink reads.
+
+A chunk's own row is its fence. The transaction that writes the chunk's rows begins by marking it as
+done, provided that it is still given out at the base at which it was read (``finish``); this is
+``Load.accepts``. The driver's transaction that moves a base, or plans a chunk again, changes the
+same row. So one of the two waits for the other, and then finds what it did.
+
+A driver reads the state when it becomes the writer, and from then on nobody else changes it, except
+by ``finish``. What tasks have finished the driver learns from their results, or, when they gave
+none, from ``loads``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from shardmerge.schemas.model.names import ShardId, quote_identifier
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.records.plain import dump, from_plain
+from shardmerge.schemas.records.plain import load as from_bytes
+from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
+from shardmerge.spark_sink.loading.load_state import Chunk, ChunkState, Load
+
+from .control_tables import OPTIONS
+from .session import MySqlSession
+
+_PLACE = "pipeline, shard_source, shard_database, shard_table, version"
+_KEY = """
+        pipeline VARCHAR(64) NOT NULL,
+        shard_source VARCHAR(128) NOT NULL,
+        shard_database VARCHAR(64) NOT NULL,
+        shard_table VARCHAR(64) NOT NULL,
+        version BIGINT NOT NULL,"""
+LOAD_TABLES = {
+    "loads": f"""({_KEY}
+        state LONGTEXT NOT NULL,
+        PRIMARY KEY ({_PLACE})
+    )""",
+    "load_chunks": f"""({_KEY}
+        number INT NOT NULL,
+        key_range LONGTEXT NOT NULL,
+        state VARCHAR(8) NOT NULL,
+        base BIGINT NOT NULL,
+        rows_read BIGINT NOT NULL,
+        bytes_read BIGINT NOT NULL,
+        read_before LONGTEXT NULL,
+        PRIMARY KEY ({_PLACE}, number)
+    )""",
+}
+"""The definitions of the two tables. ``version``: of the decision that orders the load."""
+_CHUNK = "number, key_range, state, base, rows_read, bytes_read, read_before"
+
+
+class LoadStore:
+    """The two tables of one pipeline.
+
+    Args:
+        session: The caller's: every method but ``loads`` runs in the caller's transaction, after
+            ``ControlStore.fence``.
+    """
+
+    def __init__(self, session: MySqlSession, control_database: str, pipeline: str) -> None:
+        self._session = session
+        self._database = control_database
+        self._pipeline = pipeline
+
+    def table(self, name: str) -> str:
+        """The quoted, qualified name of a table."""
+        return f"{quote_identifier(self._database)}.{quote_identifier(name)}"
+
+    def prepare(self) -> None:
+        """Make the tables where they are missing; outside a transaction."""
+        for name, definition in LOAD_TABLES.items():
+            self._session.execute(
+                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
+            )
+
+    def is_prepared(self) -> bool:
+        """Whether the tables are there."""
+        found = self._session.query(
+            "SELECT COUNT(*) FROM information_schema.TABLES"
+            " WHERE TABLE_SCHEMA = %s AND TABLE_NAME IN (%s, %s)",
+            (self._database, *LOAD_TABLES),
+        )
+        return int(found[0][0]) == len(LOAD_TABLES)
+
+    def loads(self) -> list[Load]:
+        """All loads, those that are complete included; by shard and version."""
+        chunks: dict[tuple[object, ...], list[Chunk]] = {}
+        for *place, number, key_range, state, base, rows, size, end in self._session.query(
+            f"SELECT {_PLACE}, {_CHUNK} FROM {self.table('load_chunks')}"
+            f" WHERE pipeline = %s ORDER BY {_PLACE}, number",
+            (self._pipeline,),
+        ):
+            chunk = Chunk(
+                int(number),
+                from_plain(KeyRange, json.loads(key_range)),
+                ChunkState(state),
+                int(base),
+                int(rows),
+                int(size),
+                None if end is None else from_plain(SourcePosition, json.loads(end)),
+            )
+            chunks.setdefault(tuple(place), []).append(chunk)
+        return [
+            replace(from_bytes(Load, _bytes(state)), chunks=tuple(chunks.get(tuple(place), ())))
+            for *place, state in self._session.query(
+                f"SELECT {_PLACE}, state FROM {self.table('loads')}"
+                f" WHERE pipeline = %s ORDER BY {_PLACE}",
+                (self._pipeline,),
+            )
+        ]
+
+    def keep(self, before: Load | None, after: Load) -> None:
+        """Store what a step of the driver changed.
+
+        Args:
+            before: The load as it was stored; None for a new one.
+            after: The same load after the step.
+        """
+        place = self._place(after)
+        if before is None or replace(before, chunks=()) != replace(after, chunks=()):
+            self._session.execute(
+                f"REPLACE INTO {self.table('loads')} ({_PLACE}, state)"
+                " VALUES (%s, %s, %s, %s, %s, %s)",
+                (*place, dump(replace(after, chunks=())).decode()),
+            )
+        known = () if before is None else before.chunks
+        for number, chunk in enumerate(after.chunks):
+            if number < len(known) and known[number] == chunk:
+                continue
+            end = chunk.read_before
+            self._session.execute(
+                f"REPLACE INTO {self.table('load_chunks')} ({_PLACE}, {_CHUNK})"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    *place,
+                    number,
+                    dump(chunk.range).decode(),
+                    chunk.state.value,
+                    chunk.base,
+                    chunk.rows,
+                    chunk.size,
+                    None if end is None else dump(end).decode(),
+                ),
+            )
+        if len(known) > len(after.chunks):
+            self._session.execute(
+                f"DELETE FROM {self.table('load_chunks')} WHERE {self._where} AND number >= %s",
+                (*place, len(after.chunks)),
+            )
+
+    def finish(
+        self,
+        load: Load,
+        number: int,
+        base: int,
+        *,
+        rows: int,
+        size: int,
+        read_before: SourcePosition,
+    ) -> bool:
+        """Mark a chunk as done, in the transaction of its rows.
+
+        Args:
+            load: Names the load; its state may be old.
+            number: The chunk's.
+            base: The base at which it was given out.
+            rows: See ``Chunk``.
+            size: See ``Chunk``.
+            read_before: See ``Chunk``.
+
+        Returns:
+            False when its rows must not be written.
+        """
+        changed = self._session.execute(
+            f"UPDATE {self.table('load_chunks')} SET state = %s, rows_read = %s, bytes_read = %s,"
+            f" read_before = %s WHERE {self._where} AND number = %s AND base = %s AND state = %s",
+            (
+                ChunkState.DONE.value,
+                rows,
+                size,
+                dump(read_before).decode(),
+                *self._place(load),
+                number,
+                base,
+                ChunkState.RUNNING.value,
+            ),
+        )
+        return changed == 1
+
+    def is_done(self, load: Load, number: int, base: int) -> bool:
+        """Whether a chunk that was given out at a base is marked as done, after a COMMIT was lost.
+
+        Waits for a transaction that is still committing.
+        """
+        rows = self._session.query(
+            f"SELECT state FROM {self.table('load_chunks')} WHERE {self._where}"
+            " AND number = %s AND base = %s FOR UPDATE",
+            (*self._place(load), number, base),
+        )
+        return bool(rows) and rows[0][0] == ChunkState.DONE.value
+
+    @property
+    def _where(self) -> str:
+        return " AND ".join(f"{column} = %s" for column in _PLACE.split(", "))
+
+    def _place(self, load: Load) -> tuple[object, ...]:
+        shard: ShardId = load.shard
+        return (self._pipeline, shard.source, shard.database, shard.table, load.version)
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()

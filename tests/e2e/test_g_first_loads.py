@@ -1,0 +1,164 @@
+"""First rows that the sink reads itself: writes, DDL and kills meanwhile, and equal rows after."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from shardmerge.local.line import Line
+from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Pipeline
+
+from .conftest import ROOT
+
+ROWS = 40_000
+SHARDS = {"s1": "t_1", "s2": "t_2"}
+ROUTE = RoutingRule(".*", "load_app", r"t_\d", "loaded", "t")
+PATIENCE_S = 300.0
+
+
+def loaded_by_the_sink(pipeline: Pipeline) -> Pipeline:
+    """So slowly that everything below happens meanwhile."""
+    sources = (
+        replace(s, snapshot="spark", load_connections=2, load_rows_per_s=2_000)
+        for s in pipeline.sources
+    )
+    return replace(pipeline, sources=tuple(sources))
+
+
+def prepare(line: Line) -> None:
+    for number, (source, table) in enumerate(SHARDS.items()):
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE load_app")
+            # Keys are texts: the server cuts the table.
+            cursor.execute(
+                f"CREATE TABLE load_app.{table} (id VARCHAR(12) PRIMARY KEY, n INT, v VARCHAR(30),"
+                " d DECIMAL(12,3), at DATETIME(3), b VARBINARY(8))"
+            )
+            cursor.execute("SET SESSION cte_max_recursion_depth = 1000000")
+            cursor.execute(
+                f"INSERT INTO load_app.{table} WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT"
+                f" n + 1 FROM i WHERE n < {ROWS})"
+                f" SELECT CONCAT('{number}-', n), n % 97, CONCAT('ä', n), n / 7,"
+                " '2024-02-29 00:00:00.125' + INTERVAL n SECOND, UNHEX(HEX(n)) FROM i"
+            )
+
+
+class Traffic:
+    """Writes to both shards until it is told to end; a server may be away for a while."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._ends = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._write, args=(number, source, table))
+            for number, (source, table) in enumerate(SHARDS.items())
+        ]
+        self.written = [0, 0]
+
+    def __enter__(self) -> Traffic:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _write(self, number: int, source: str, table: str) -> None:
+        chance = random.Random(number)
+        while not self._ends.is_set():
+            with (
+                suppress(pymysql.Error),
+                self._line.connect(source) as connection,
+                connection.cursor() as cursor,
+            ):
+                while not self._ends.wait(0.005):
+                    key = f"{number}-{chance.randrange(1, ROWS + 1)}"
+                    cursor.execute(self._statement(f"load_app.{table}", key, chance))
+                    self.written[number] += 1
+
+    def _statement(self, table: str, key: str, chance: random.Random) -> str:
+        other = f"{key}x{chance.randrange(9)}"
+        return chance.choice(
+            (
+                f"UPDATE {table} SET n = n + 1, v = 'changed' WHERE id = '{key}'",
+                f"DELETE FROM {table} WHERE id = '{key}'",
+                f"REPLACE INTO {table} (id, n, v) VALUES ('{key}', 5, NULL)",
+                f"UPDATE IGNORE {table} SET id = '{other}' WHERE id = '{key}'",
+            )
+        )
+
+
+def difference(line: Line) -> list[str]:
+    try:
+        with line.connect_target() as connection:
+            merged = read_table(connection, "loaded", "t")
+        if merged is None:
+            return ["no target"]
+        shards = []
+        for source, table in SHARDS.items():
+            with line.connect(source) as connection:
+                shard = read_table(connection, "load_app", table)
+                assert shard is not None
+                shards.append((f"{source}.{table}", shard))
+    except pymysql.Error as error:
+        return [str(error)]
+    return [text[:500] for text in compare(merged, shards).differences]
+
+
+def loaded(line: Line, least: int) -> list[str]:
+    """Empty when the target has so many rows."""
+    try:
+        with line.connect_target() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM loaded.t")
+            ((count,),) = cursor.fetchall()
+    except pymysql.Error as error:
+        return [str(error)]
+    return [] if count >= least else [f"{count} rows are loaded"]
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    directory = Path(tempfile.mkdtemp(prefix="e2e-load-", dir=ROOT / ".local"))
+    line = Line(directory, routes=(ROUTE,), access=loaded_by_the_sink)
+    try:
+        line.start(lambda: prepare(line))
+        yield line
+    finally:
+        line.stop()
+
+
+def alter(line: Line, source: str, action: str) -> None:
+    with line.connect(source) as connection, connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE load_app.{SHARDS[source]} {action}")
+
+
+@pytest.mark.timeout(1200)
+def test_a_load_is_right_whatever_happens_meanwhile(line: Line) -> None:
+    with Traffic(line) as traffic:
+        assert line.poll(lambda: loaded(line, 1), PATIENCE_S) == []
+        alter(line, "s1", "ADD COLUMN more INT NOT NULL DEFAULT 7")
+        line.kill("sink")
+        assert line.poll(lambda: loaded(line, 15_000), PATIENCE_S) == []
+        alter(line, "s2", "MODIFY n BIGINT")
+        line.kill_server("target")
+        line.kill_server("s2")
+        assert line.poll(lambda: loaded(line, 60_000), PATIENCE_S) == []
+        assert min(traffic.written) > 100
+    assert line.poll(lambda: difference(line), PATIENCE_S, pause=2.0) == []
+    assert line.in_log("sink", "load_completed") == []
+    assert line.in_log("sink", "load_moved") == []
+    # No row came by Debezium's snapshot.
+    for source in line.pipeline.sources:
+        assert source.connector_snapshot_mode == "no_data"

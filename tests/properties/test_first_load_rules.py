@@ -1,0 +1,262 @@
+"""Each rule of a first load has histories that end well with it and badly without it.
+
+The control of ``load_world``: a model in which nothing can go wrong proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+from shardmerge.spark_sink.loading import load_rules
+from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from tests.properties.load_world import Ddl, Event, Image, Reading, Shape, World
+
+KEYED, UNIQUE, KEYLESS = Shape(), Shape(has_unique=True), Shape(has_key=False)
+LATER = Shape(has_unique=True, unique_comes=True)
+MOST = 2_000
+"""Histories that are tried; each rule needs far fewer."""
+ROW: Image = {"id": 1, "where": 0}
+Patch: TypeAlias = pytest.MonkeyPatch
+
+
+def the_stream_overtakes_the_load(patch: Patch) -> None:
+    patch.setattr(load_rules, "stream_stop", lambda gates, load, orders: None)
+
+
+def the_stream_passes_an_order(patch: Patch) -> None:
+    real = load_rules.stream_stop
+    patch.setattr(load_rules, "stream_stop", lambda gates, load, orders: real(gates, load, ()))
+
+
+def a_replica_is_read_that_is_behind(patch: Patch) -> None:
+    real = load_rules.may_give_out
+    patch.setattr(
+        load_rules,
+        "may_give_out",
+        lambda gates, load, blocked, **_: real(gates, load, blocked, source_has_base=True),
+    )
+
+
+def a_late_chunk_is_written(patch: Patch) -> None:
+    patch.setattr(Load, "accepts", lambda self, number, base: number < len(self.chunks))
+
+
+def a_chunk_of_another_schema_is_written(patch: Patch) -> None:
+    patch.setattr(World, "has_schema", lambda self, reading, gate: reading.columns is not None)
+
+
+def nobody_waits_for_the_schema_changes_behind_the_chunks(patch: Patch) -> None:
+    patch.setattr(load_rules, "proves", lambda gates, load, known_to: load.is_read)
+
+
+def statements_do_not_wait_for_a_load(patch: Patch) -> None:
+    patch.setattr(load_rules, "may_have_rows_before", lambda gates, load, place: False)
+
+
+def every_table_is_read_in_chunks(patch: Patch) -> None:
+    patch.setattr(load_rules, "kind_of", lambda **_: LoadKind.CHUNKS)
+
+
+def a_unique_key_does_not_wait(patch: Patch) -> None:
+    patch.setattr(load_rules, "may_have_duplicates", lambda load, applied_to: False)
+
+
+def a_unique_key_waits_for_the_load_alone(patch: Patch) -> None:
+    patch.setattr(load_rules, "may_have_duplicates", lambda load, applied_to: not load.is_complete)
+
+
+def rows_before_a_snapshot_are_applied(patch: Patch) -> None:
+    patch.setattr(load_rules, "passes_over", lambda load, place: False)
+
+
+def a_load_goes_on_in_a_table_that_was_made_again(patch: Patch) -> None:
+    patch.setattr(Load, "end_void", lambda self, base, dropped: self.move(base, dropped))
+
+
+def an_order_does_not_reach_chunks_that_are_done(patch: Patch) -> None:
+    real = Load.move
+    patch.setattr(Load, "move", lambda self, base, changed, **how: real(self, base, changed))
+
+
+def a_chunk_is_done_before_its_rows_are_written(patch: Patch) -> None:
+    real = World.commit
+
+    def commit(self: World, reading: Reading) -> None:
+        if self.random.random() < 0.3:
+            # The driver dies between two transactions.
+            self.load = self.load.finish(reading.number, 0, 0, reading.read_before)
+            self.crash()
+        else:
+            real(self, reading)
+
+    patch.setattr(World, "commit", commit)
+
+
+def the_base_does_not_move(patch: Patch) -> None:
+    patch.setattr(load_rules, "next_base", lambda gates, load, blocked: None)
+
+
+def _adds_a_column(world: World) -> None:
+    """The table gets a column, and the load stands behind that."""
+    world.source.ddl(Ddl(("where", "a#1"), _with_5, _with_5, fill=5))
+    _all(world.decide_next)
+    assert world.execute()
+    assert world.move_base()
+    _all(world.replicate)
+
+
+def _with_5(image: Image) -> Image:
+    return {**image, "a#1": 5}
+
+
+def _all(step: Callable[[], bool]) -> None:
+    while step():
+        pass
+
+
+def _drops_the_column(world: World) -> None:
+    def without(image: Image) -> Image:
+        return {c: v for c, v in image.items() if c != "a#1"}
+
+    world.source.ddl(Ddl(("where",), without, without, kind="contracting"))
+
+
+def converted_unseen(world: World) -> None:
+    """A conversion that leaves the names as they are; all chunks are read behind it."""
+
+    def tenfold(image: Image) -> Image:
+        return {"a#2" if c == "a#1" else c: v * 10 if c == "a#1" else v for c, v in image.items()}
+
+    _adds_a_column(world)
+    world.source.ddl(Ddl(("where", "a#2"), tenfold, tenfold, kind="switching"))
+    _all(world.replicate)
+    _all(world.cut)
+    _all(lambda: world.read() or world.write())
+    world.prove()
+
+
+def an_order_that_the_stream_has_passed(world: World) -> None:
+    """Values that nobody knows, then a change that the server which is read does not have yet."""
+
+    def reset(value: int | None) -> Callable[[Image], Image]:
+        return lambda image: {"id": image["id"], "where": image["where"], "a#2": value}
+
+    _adds_a_column(world)
+    _all(world.cut)
+    _all(lambda: world.read() or world.write())
+    assert world.prove()
+    world.source.ddl(
+        Ddl(("where", "a#2"), reset(100), reset(None), kind="switching", orders_load=True)
+    )
+    _all(world.replicate)
+    (old,) = world.source.now.rows
+    new = {**old, "a#2": 7}
+    world.source.append(Event(old, new), (new,))
+    _all(world.decide_next)
+    _all(lambda: world.execute() or world.apply())
+    world.move_base()
+    _all(world.cut)
+    _all(lambda: world.read() or world.write())
+
+
+def made_again_unseen(world: World) -> None:
+    """The table is dropped and made again; the snapshot is taken behind that."""
+    world.source.ddl(Ddl((), live=False, kind="contracting"))
+    world.source.ddl(Ddl(("where",)))
+    world.source.append(Event(None, ROW), (ROW,))
+    _all(world.replicate)
+    assert world.cut()
+    assert world.read()
+    assert world.write()
+    world.prove()
+    world.copy()
+
+
+def dropped_while_a_chunk_is_read(world: World) -> None:
+    """The statement is due before the chunk is written."""
+    _adds_a_column(world)
+    _all(world.cut)
+    _all(world.read)
+    _drops_the_column(world)
+    _all(world.decide_next)
+    world.execute()
+    _all(world.write)
+
+
+def dropped_before_a_chunk_is_read(world: World) -> None:
+    """The column comes unseen; the chunk has it, the target has not."""
+    world.source.ddl(Ddl(("where", "a#1"), _with_5, _with_5, fill=5))
+    _all(world.replicate)
+    _all(world.cut)
+    _all(world.read)
+    _all(world.write)
+
+
+MUTANTS: list[tuple[Callable[[Patch], None], Shape, Callable[[World], None] | None]] = [
+    (the_stream_overtakes_the_load, KEYED, None),
+    (the_stream_passes_an_order, KEYED, an_order_that_the_stream_has_passed),
+    (a_replica_is_read_that_is_behind, KEYED, None),
+    (a_late_chunk_is_written, KEYED, None),
+    (a_chunk_of_another_schema_is_written, KEYED, dropped_before_a_chunk_is_read),
+    (nobody_waits_for_the_schema_changes_behind_the_chunks, KEYED, converted_unseen),
+    (nobody_waits_for_the_schema_changes_behind_the_chunks, KEYLESS, made_again_unseen),
+    (statements_do_not_wait_for_a_load, KEYED, dropped_while_a_chunk_is_read),
+    (every_table_is_read_in_chunks, UNIQUE, None),
+    (every_table_is_read_in_chunks, KEYLESS, None),
+    (a_unique_key_does_not_wait, LATER, None),
+    (a_unique_key_waits_for_the_load_alone, LATER, None),
+    (rows_before_a_snapshot_are_applied, UNIQUE, None),
+    (rows_before_a_snapshot_are_applied, KEYLESS, None),
+    (a_load_goes_on_in_a_table_that_was_made_again, KEYLESS, None),
+    (an_order_does_not_reach_chunks_that_are_done, KEYED, None),
+    (a_chunk_is_done_before_its_rows_are_written, KEYED, None),
+    (the_base_does_not_move, KEYED, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("without", "shape", "history"),
+    MUTANTS,
+    ids=[f"{m.__name__}-{n}" for n, (m, *_) in enumerate(MUTANTS)],
+)
+def test_a_rule_that_is_taken_out_is_missed(
+    without: Callable[[Patch], None],
+    shape: Shape,
+    history: Callable[[World], None] | None,
+    monkeypatch: Patch,
+) -> None:
+    without(monkeypatch)
+    for seed in range(1 if history else MOST):
+        world = World(shape, seed, [ROW] if history else None)
+        try:
+            _play(world, history)
+        except AssertionError:
+            break
+    else:
+        pytest.fail("the history ends well without this rule")
+    monkeypatch.undo()
+    _play(World(shape, seed, [ROW] if history else None), history)
+
+
+def _play(world: World, history: Callable[[World], None] | None) -> None:
+    if history is None:
+        world.run(100)
+    else:
+        history(world)
+        world.settle()
+
+
+def test_histories_have_what_the_argument_is_about() -> None:
+    seen = {"moved": 0, "void": 0, "again": 0, "read again": 0, "schema": 0, "late": 0}
+    for seed in range(100):
+        world = World(KEYED, seed)
+        world.run(100)
+        seen["moved"] += world.load.base > world.load.version
+        seen["void"] += any(load.is_void for load in world.target.loads)
+        seen["again"] += len(world.target.loads) > 1
+        for what, count in world.seen.items():
+            seen[what] += count
+    assert min(seen.values()) > 0, seen

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.spark_sink.loading.load_rules import (
+    kind_of,
+    may_give_out,
+    may_have_duplicates,
+    may_have_rows_before,
+    moved,
+    next_base,
+    next_order,
+    passes_over,
+    proves,
+    stream_stop,
+)
+from shardmerge.spark_sink.loading.load_state import LoadKind
+from tests.unit.spark_sink.loading.loads import at, done, gates, load
+
+CHUNKS, SNAPSHOT = LoadKind.CHUNKS, LoadKind.SNAPSHOT
+
+
+@pytest.mark.parametrize(
+    ("has_key", "has_other", "applies", "expected"),
+    [
+        (True, False, True, CHUNKS),
+        (True, True, True, SNAPSHOT),
+        (False, False, True, SNAPSHOT),
+        (True, False, False, SNAPSHOT),
+    ],
+)
+def test_only_what_one_key_decides_is_read_in_chunks(
+    has_key: bool, has_other: bool, applies: bool, expected: LoadKind
+) -> None:
+    found = kind_of(
+        has_key=has_key, has_other_unique_key=has_other, applies_every_operation=applies
+    )
+    assert found is expected
+
+
+@pytest.mark.parametrize(
+    ("positions", "first_blocked", "expected"),
+    [
+        ((), 0, None),  # the target does not exist yet
+        ((), 1, None),
+        ((50,), 1, 1),  # known, and its statements are not executed
+        ((50,), 2, 1),
+        ((50, 60), 1, 1),  # a held gate: the one behind it cannot be reached
+        ((50, 60), 3, 2),
+    ],
+)
+def test_a_base_moves_to_the_last_gate_that_rows_can_reach(
+    positions: tuple[int, ...], first_blocked: int, expected: int | None
+) -> None:
+    assert next_base(gates(*positions), load(), first_blocked) == expected
+
+
+def test_a_load_that_is_proven_stays() -> None:
+    assert next_base(gates(50), done(load(), 0).proven(), 2) is None
+    assert next_base(gates(50), done(load(SNAPSHOT), 0).proven(), 2) is None
+
+
+def test_the_stream_waits_at_the_base_until_the_load_is_complete() -> None:
+    two = gates(50)
+    assert stream_stop(two, load(), ()) == 0
+    assert stream_stop(two, load().move(2, at(50)), ()) == 1
+    assert stream_stop(two, done(load(), 0), ()) == 0
+    assert stream_stop(two, done(load(), 0).proven(), ()) is None
+
+
+def test_the_stream_waits_at_an_order_until_its_load_has_begun() -> None:
+    complete = done(load(), 0).proven()
+    assert next_order(complete, [1, 3, 2]) == 2
+    assert stream_stop(gates(50, 60), complete, [1, 3]) == 2
+    assert next_order(complete, [1]) is None
+
+
+def test_chunks_are_given_out_behind_an_open_gate() -> None:
+    def may(of_gates: int, first_blocked: int, *, has_base: bool = True) -> bool:
+        return may_give_out(
+            gates(*range(50, 50 + of_gates)), load(), first_blocked, source_has_base=has_base
+        )
+
+    assert may(0, 1)
+    assert not may(0, 0)  # rows wait for statements
+    assert not may(1, 2)  # the base moves first
+    assert not may(0, 1, has_base=False)
+    assert not may_give_out(gates(), load().pause(), 1, source_has_base=True)
+    assert not may_give_out(gates(), done(load(), 0).proven(), 1, source_has_base=True)
+
+
+@pytest.mark.parametrize(
+    ("known_to", "positions", "expected"),
+    [(99, (), False), (100, (), True), (500, (100,), True), (500, (99,), False)],
+)
+def test_a_load_is_proven_when_no_change_can_lie_before_its_chunks(
+    known_to: int, positions: tuple[int, ...], expected: bool
+) -> None:
+    assert proves(gates(*positions), done(load(), 0, before=100), at(known_to)) is expected
+
+
+def test_what_is_not_read_is_not_proven() -> None:
+    assert not proves(gates(), load(CHUNKS, "5"), at(500))
+    assert not proves(gates(), done(load(CHUNKS, "5"), 0), at(500))
+
+
+def test_chunks_that_were_perhaps_read_behind_a_change_are_read_again() -> None:
+    one = done(load(CHUNKS, "3", "6"), 0, before=40)
+    one = done(one, 1, before=60)
+    after = moved(gates(50, 70), one, 2, ())
+    assert [c.read_before is not None for c in after.chunks] == [True, False, False]
+    assert after.base == 3
+
+
+@pytest.mark.parametrize(("order", "kept"), [(1, True), (2, False), (3, False), (4, True)])
+def test_an_order_between_the_two_bases_reads_all_again(order: int, kept: bool) -> None:
+    after = moved(gates(50, 70, 90), done(load(), 0, before=40), 2, [order])
+    assert (after.chunks[0].read_before is not None) is kept
+
+
+def test_another_key_on_the_way_cuts_the_table_anew() -> None:
+    after = moved(gates(50, 70, new_key=50), done(load(CHUNKS, "3"), 0, before=40), 2, ())
+    assert after.chunks == ()
+
+
+def test_a_drop_ends_the_load_although_the_table_is_made_again() -> None:
+    after = moved(gates(50, 70, dropped=50), load(SNAPSHOT), 2, ())
+    assert after.is_void
+    assert after.base == 2
+    assert after.position == at(50)
+
+
+def test_statements_wait_until_the_base_is_their_gate() -> None:
+    two = gates(50)
+    assert may_have_rows_before(two, load(), at(50))
+    assert not may_have_rows_before(two, load().move(2, at(50)), at(50))
+    assert not may_have_rows_before(two, done(load(), 0).proven(), at(50))
+
+
+def test_a_unique_value_may_be_there_twice_until_the_stream_has_passed_the_chunks() -> None:
+    read = done(load(), 0, before=100)
+    assert may_have_duplicates(read, at(500))
+    assert may_have_duplicates(read.proven(), at(99))
+    assert not may_have_duplicates(read.proven(), at(100))
+    assert not may_have_duplicates(load(SNAPSHOT), at(1))
+    assert not may_have_duplicates(read.end_void(2, at(50)), at(1))
+
+
+def test_rows_before_a_snapshot_are_passed_over() -> None:
+    assert not passes_over(load(), at(5))
+    assert passes_over(load(SNAPSHOT), at(5))
+    taken = done(load(SNAPSHOT), 0, before=50)
+    assert passes_over(taken, at(49))
+    assert not passes_over(taken, at(50))
+    dropped = load(SNAPSHOT).end_void(2, at(50))
+    assert passes_over(dropped, at(49))
+    assert not passes_over(dropped, at(50))

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
+from shardmerge.spark_sink.loading.load_state import Chunk, ChunkState, Load, LoadKind
+from tests.unit.spark_sink.loading.loads import SHARD, TARGET, at, done, load
+
+
+def states(of: Load) -> str:
+    return "".join(chunk.state.value[0] for chunk in of.chunks)
+
+
+def test_a_load_is_complete_when_all_is_read_and_proven() -> None:
+    one = load(LoadKind.CHUNKS, "5")
+    assert not one.is_read
+    one = done(one, 0, 1)
+    assert one.is_read
+    assert not one.is_complete
+    assert one.proven().is_complete
+
+
+def test_a_snapshot_is_complete_when_it_is_copied() -> None:
+    one = done(load(LoadKind.SNAPSHOT), 0, before=7).proven()
+    assert one.position == at(7)
+    assert not one.is_complete
+    assert one.copied().is_complete
+
+
+def test_chunks_can_be_planned_one_after_the_other() -> None:
+    one = Load(SHARD, TARGET, 1, LoadKind.CHUNKS, 1).plan_next(("5",))
+    assert not one.is_planned
+    assert one.planned_to == ("5",)
+    one = one.plan_next(None)
+    assert [c.range for c in one.chunks] == [KeyRange(None, ("5",)), KeyRange(("5",), None)]
+    assert one.is_planned
+
+
+def test_what_is_not_planned_is_not_read() -> None:
+    one = Load(SHARD, TARGET, 1, LoadKind.CHUNKS, 1).plan_next(("5",))
+    assert not done(one, 0).is_read
+    assert not Load(SHARD, TARGET, 1, LoadKind.CHUNKS, 1).is_read
+
+
+def test_a_chunk_is_accepted_once_and_at_its_base_only() -> None:
+    one = load(LoadKind.CHUNKS, "5")
+    assert not one.accepts(0, 1)
+    one = one.begin(0)
+    assert one.accepts(0, 1)
+    assert not one.accepts(0, 2)
+    assert not one.accepts(1, 1)
+    assert not one.accepts(2, 1)
+    assert not one.finish(0, 3, 4, at(9)).accepts(0, 1)
+    assert not one.give_back(0).accepts(0, 1)
+    assert not one.end_void(2, at(9)).accepts(0, 2)
+
+
+def test_a_chunk_given_out_again_behind_another_base_refuses_the_first_reader() -> None:
+    one = load().begin(0).move(2, at(50)).begin(0)
+    assert not one.accepts(0, 1)
+    assert one.accepts(0, 2)
+
+
+def test_a_new_driver_gives_out_again_what_was_given_out() -> None:
+    one = done(load(LoadKind.CHUNKS, "3", "6"), 0).begin(1)
+    assert states(one) == "drp"
+    assert states(one.give_all_back()) == "dpp"
+
+
+@pytest.mark.parametrize(("before", "expected"), [(50, "dpp"), (51, "ppp")])
+def test_a_base_keeps_chunks_that_were_read_before_the_change(before: int, expected: str) -> None:
+    one = done(load(LoadKind.CHUNKS, "3", "6"), 0, before=before).begin(1)
+    moved = one.move(2, at(50))
+    assert states(moved) == expected
+    assert moved.base == 2
+    assert moved.begin(1).chunks[1].base == 2
+
+
+def test_an_order_plans_every_chunk_again() -> None:
+    assert states(done(load(LoadKind.CHUNKS, "3"), 0).move(2, at(500), anew=True)) == "pp"
+
+
+def test_another_key_is_cut_anew() -> None:
+    moved = done(load(LoadKind.CHUNKS, "3"), 0).move(2, at(500), new_key=True)
+    assert moved.chunks == ()
+    assert not moved.is_planned
+
+
+def test_a_snapshot_begins_anew_behind_another_base() -> None:
+    moved = done(load(LoadKind.SNAPSHOT), 0).move(2, at(500))
+    assert moved.chunks == ()
+    assert moved.position is None
+    assert not moved.is_read
+
+
+def test_a_table_that_is_gone_leaves_nothing_to_read() -> None:
+    one = load(LoadKind.CHUNKS, "3").begin(0).end_void(2, at(9))
+    assert one.is_complete
+    assert one.running == ()
+    assert one.position is None
+    assert load(LoadKind.SNAPSHOT).end_void(2, at(9)).position == at(9)
+
+
+def test_a_chunk_that_is_too_large_is_split() -> None:
+    one = done(load(LoadKind.CHUNKS, "3", "6"), 2).begin(1).split(1, ("5",))
+    assert states(one) == "ppdp"
+    assert [c.number for c in one.chunks] == [0, 1, 2, 3]
+    assert [c.range.low for c in one.chunks] == [None, ("3",), ("6",), ("5",)]
+    assert [c.range.high for c in one.chunks] == [("3",), ("5",), None, ("6",)]
+
+
+def test_a_split_does_not_change_where_planning_goes_on() -> None:
+    one = Load(SHARD, TARGET, 1, LoadKind.CHUNKS, 1).plan_next(("5",)).split(0, ("2",))
+    assert one.plan_next(("9",)).chunks[2].range == KeyRange(("5",), ("9",))
+
+
+def test_a_load_is_paused_and_resumed() -> None:
+    one = load()
+    assert one.pause().is_paused
+    assert one.pause().resume() == one
+
+
+def test_a_planned_chunk_remembers_nothing() -> None:
+    one = done(load(), 0).move(2, at(1))
+    assert one.chunks == (Chunk(0, KeyRange()),)
+    assert replace(one, base=1, has_rows=False) == load()
+    assert one.chunks[0].state is ChunkState.PLANNED

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardmerge.schemas.model.origin import OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import RowOperation
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.records.decisions import Binding, Decision
+from shardmerge.spark_sink.loading.load_orders import new_load
+from shardmerge.spark_sink.loading.load_state import LoadKind
+from shardmerge.spark_sink.planning.chunk_orders import chunk_order, unfit_for_chunks
+from shardmerge.spark_sink.planning.sink_state import SinkState
+from tests.unit.spark_sink.decided import EXPANDING, TARGET, A, decision, folded, key, statement
+
+PLACE = OriginColumn(OriginPart.POSITION, "_place")
+ROUTE = RoutingRule(".*", ".*", ".*", "merged", "t", where="id > 3", leave_out="secret")
+CREATE = statement(EXPANDING, "table", binds=(Binding("id#1", "id"),))
+STATE = SinkState({TARGET: {key(1)}}, routes=(ROUTE,), writer_epoch=4)
+
+
+def target(*more: Decision):
+    return folded(decision(1, A, 10, CREATE, snapshot=True), *more).targets[TARGET]
+
+
+def test_a_chunk_is_read_with_the_schema_behind_the_last_gate() -> None:
+    decided = target(decision(2, A, 40, columns=("id", "c")))
+    load = new_load(A, TARGET, 1, LoadKind.CHUNKS, None).plan(("5",)).begin(1)
+    order = chunk_order(decided, load, 1, STATE, 10)
+    assert (order.load, order.chunk) == (replace(load, chunks=()), load.chunks[1])
+    (segment,) = order.stream.segments
+    assert [c.column.name for c in segment.columns] == ["id", "c"]
+    assert order.stream.where == "id > 3"
+    assert (order.leave_out, order.most_rows, order.writer_epoch) == ("secret", 10, 4)
+    assert order.bindings == {"id#1": Binding("id#1", "id")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "route", "says"),
+    [
+        ({}, ROUTE, ""),
+        ({"key": ()}, ROUTE, "no primary key"),
+        ({}, replace(ROUTE, ignore=(RowOperation.DELETE,)), "ignores operations"),
+        (
+            {
+                "columns": (
+                    ShardColumn("id#1", Column("id", ColumnType("int"))),
+                    ShardColumn(PLACE.column_id, Column("_place", ColumnType("varchar"))),
+                )
+            },
+            ROUTE,
+            "origin column for positions",
+        ),
+    ],
+)
+def test_some_shards_cannot_be_read_at_different_moments(changes, route, says) -> None:
+    decided = target(replace(decision(2, A, 40), **changes))
+    found = unfit_for_chunks(decided, A, replace(STATE, routes=(route,)))
+    assert says in found
+    assert bool(found) == bool(says)
