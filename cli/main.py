@@ -41,6 +41,7 @@ from .replay import replay
 from .servers import server_findings
 from .status import status
 from .target import target as upkeep
+from .validation.validate import validate
 from .views.call_shapes import Checked, CheckFinding
 from .views.commands import conflicts, decisions, explain, schema
 
@@ -80,7 +81,7 @@ def main(log_format: str | None) -> None:
 
 for each in (
     agents, command, conflicts, connect, ddl, decisions, explain, explain_code, export, init,
-    replay, run, schema, sink, status, upkeep,
+    replay, run, schema, sink, status, upkeep, validate,
 ):  # fmt: skip
     main.add_command(each)
 
