@@ -43,7 +43,7 @@ def report_of(
         columns=table.columns,
         rows=validation.rows,
         ranges=validation.ranges,
-        seconds=round(seconds, 1),
+        took_ms=round(seconds * 1000),
         differences=tuple(_row(table, d, told.get(d, "")) for d in found),
         in_doubt=len(validation.doubts),
         unsettled=tuple(
@@ -91,7 +91,7 @@ def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
         most: How many differences are listed at most.
     """
     counted = f"{found.rows} rows of {len(found.shards)} shards, {found.ranges} ranges"
-    yield f"{found.target}: {counted}, {found.seconds} s"
+    yield f"{found.target}: {counted}, {found.took_ms / 1000:.1f} s"
     for note in found.left_out:
         yield f"  note: {note}"
     for row in found.differences[:most]:

@@ -44,7 +44,7 @@ class ValidatedTarget:
         columns: The target's columns that were compared.
         rows: Rows of the shards that were compared.
         ranges: Ranges of keys.
-        seconds: How long it took.
+        took_ms: How long it took, in milliseconds.
         differences: Sorted by key.
         in_doubt: Rows that look different, and of which nothing more is known.
         unsettled: Rows that changed each time that they were looked at.
@@ -61,7 +61,7 @@ class ValidatedTarget:
     columns: tuple[str, ...]
     rows: int
     ranges: int
-    seconds: float
+    took_ms: int
     differences: tuple[RowDifference, ...]
     in_doubt: int
     unsettled: tuple[RowDifference, ...]
