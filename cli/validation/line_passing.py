@@ -42,7 +42,6 @@ class LinePassing:
         self._sources = [source for source in pipeline.sources if source.name in names]
         topics = RowTopics(pipeline.routes)
         self._topics = sorted({topics.topic_of(shard) for shard in shards})
-        self._shared = topics.shared
 
     def note(self) -> object:
         """The end of each source's binlog."""
@@ -81,21 +80,24 @@ class LinePassing:
         return True
 
     def _is_applied(self, ends: dict[tuple[str, int], int]) -> bool:
-        """Whether the stored offsets have reached the ends.
-
-        A shared topic has an offset for each shard; the least one counts.
-        """
+        """Whether the stored offsets of all shards that are compared have reached the ends."""
         control = quote_identifier(self._pipeline.target.control_database)
-        stored: dict[tuple[str, int], int] = {}
         with mysql_cursor(self._pipeline.target) as cursor:
-            for table, what in (("offsets", "next_offset"), ("shared_offsets", "MIN(next_offset)")):
-                group = " GROUP BY topic, partition_number" if table == "shared_offsets" else ""
-                cursor.execute(
-                    f"SELECT topic, partition_number, {what} FROM {control}.{table}"
-                    f" WHERE pipeline = %s{group}",
-                    (self._pipeline.name,),
-                )
-                stored |= {(row[0], int(row[1])): int(row[2]) for row in cursor.fetchall()}
+            cursor.execute(
+                f"SELECT topic, partition_number, next_offset FROM {control}.offsets"
+                " WHERE pipeline = %s",
+                (self._pipeline.name,),
+            )
+            stored = {(row[0], int(row[1])): int(row[2]) for row in cursor.fetchall()}
+            cursor.execute(
+                "SELECT topic, partition_number, next_offset, shard_source, shard_database,"
+                f" shard_table FROM {control}.shared_offsets WHERE pipeline = %s",
+                (self._pipeline.name,),
+            )
+            for topic, partition, offset, *shard in cursor.fetchall():
+                if ShardId(*shard) in self._shards:
+                    place = (topic, int(partition))
+                    stored[place] = min(stored.get(place, int(offset)), int(offset))
         return all(stored.get(place, 0) >= end for place, end in ends.items())
 
 

@@ -116,6 +116,7 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
         while in_target(line, f"SELECT c FROM {TARGET} WHERE id = 100") != 7:
             assert time.monotonic() < deadline
             time.sleep(0.5)
+        writer.end()  # a source that nobody writes to is passed, too
         deadline = time.monotonic() + PATIENCE_S
         while (report := found_by(line, "--repair", "sql")).obstacles:
             assert time.monotonic() < deadline

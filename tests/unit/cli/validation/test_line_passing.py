@@ -40,19 +40,22 @@ class Reader:
 
 
 class Cursor:
-    """Answers with the sink's stored offsets, a later one each time; none are of shared topics."""
+    """Answers with the sink's stored offsets, a later one each time."""
 
-    def __init__(self, stored: list[int]) -> None:
-        self.stored = stored
+    def __init__(self, stored: list[int], shared: bool) -> None:
+        self.stored, self.shared = stored, shared
         self.sql = ""
 
     def execute(self, sql: str, _: object) -> None:
         self.sql = sql
 
-    def fetchall(self) -> list[tuple[str, int, int]]:
-        if "shared_offsets" in self.sql:
+    def fetchall(self) -> list[tuple[object, ...]]:
+        if self.shared != ("shared_offsets" in self.sql):
             return []
-        return [(TOPIC, 0, self.stored.pop(0) if len(self.stored) > 1 else self.stored[0])]
+        stored = self.stored.pop(0) if len(self.stored) > 1 else self.stored[0]
+        if not self.shared:
+            return [(TOPIC, 0, stored)]
+        return [(TOPIC, 0, stored, "s1", "shop", "tbl1"), (TOPIC, 0, 0, "s9", "held", "t")]
 
 
 def passing(
@@ -60,12 +63,14 @@ def passing(
     offsets: list[Mapping[str, Any] | None],
     end: int,
     stored: list[int],
+    *,
+    shared: bool = False,
 ) -> bool:
     @contextmanager
     def reader(_: object) -> Iterator[Reader]:
         yield Reader(end)
 
-    cursor = Cursor(stored)
+    cursor = Cursor(stored, shared)
 
     @contextmanager
     def server(_: object) -> Iterator[Cursor]:
@@ -81,6 +86,13 @@ def passing(
 
 def test_the_connector_then_the_sink_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passing(monkeypatch, [None, BEHIND, AT_END], 7, [0, 6, 7])
+
+
+def test_of_a_shared_topic_the_offsets_of_the_compared_shards_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert passing(monkeypatch, [AT_END], 7, [6, 7], shared=True)
+    assert not passing(monkeypatch, [AT_END], 7, [6], shared=True)
 
 
 def test_a_connector_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

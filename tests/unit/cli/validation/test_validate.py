@@ -24,7 +24,7 @@ from .silent_servers import SilentServers
 class Answering(SilentServers):
     """The first shard has all the rows."""
 
-    def range_digests(self, sides, of):  # type: ignore[no-untyped-def]
+    def range_digests(self, sides, of):
         found = super().range_digests(sides, of)
         return [*found[:2], *((0, 0) for _ in found[2:])]
 
@@ -53,7 +53,7 @@ def call(
         def picture(self) -> object:
             return shown
 
-        def of(self, target):  # type: ignore[no-untyped-def]
+        def of(self, target):
             return lambda: facts_of(shown, target)
 
     monkeypatch.setattr(module, "TopicFacts", Topics)
@@ -88,14 +88,11 @@ def test_a_difference_ends_with_1_and_has_the_documented_shape(
 def test_a_held_shard_ends_with_1(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
 ) -> None:
-    monkeypatch.setattr(module, "Limits", lambda rate, most, _: Limits_(rate, most, 0.01))
-    found = call(monkeypatch, tmp_path, servers, conflicting(), "--json")
+    patience = ("--patience", "0.01")
+    found = call(monkeypatch, tmp_path, servers, conflicting(), "--json", *patience)
     assert found.exit_code == 1, found.output
     assert isinstance(found.exception, SystemExit), found.exception
     assert from_plain(ValidatedTarget, json.loads(found.stdout)).obstacles == 1
-
-
-Limits_ = module.Limits
 
 
 @pytest.mark.parametrize(
