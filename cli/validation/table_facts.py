@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from shardmerge.cli.views.picture import Picture
+from shardmerge.connectors.debezium.signals import signal_id
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowsPolicy
@@ -17,6 +18,19 @@ from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
 from shardmerge.spark_sink.barrier.statements import bindings
 from shardmerge.spark_sink.validation.compared_table import ShardFacts, TargetFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """Tables that connectors are asked to read again.
+
+    Attributes:
+        open: Source and ``database.table`` of readings that are not complete.
+        asked: Ids of all requests. A decision that orders a reading precedes its request.
+    """
+
+    open: Collection[tuple[str, str]] = ()
+    asked: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +66,26 @@ def targets_of(picture: Picture, wanted: TargetTable | None) -> list[TargetTable
     return [wanted]
 
 
-def facts_of(
-    picture: Picture, target: TargetTable, read_again: Collection[tuple[str, str]] = ()
-) -> TableFacts:
+def facts_of(picture: Picture, target: TargetTable, readings: Readings) -> TableFacts:
     """What is known of a target.
 
     Args:
         picture: Of the pipeline's topics.
         target: One of ``picture.joined``.
-        read_again: Source and ``database.table`` of tables that are being read again.
+        readings: Of all tables.
     """
     pipeline = picture.pipeline
     decisions = Decisions(RowTopics(pipeline.routes))
+    read_again = set(readings.open)
     for decided in picture.of_target(target).values():
-        decisions.add(decided.decision)
+        decision = decided.decision
+        decisions.add(decision)
+        for fixup in decision.fixups:
+            shard = fixup.shard
+            if fixup.kind.asks_for_snapshot and (
+                signal_id(str(decision.id), shard) not in readings.asked
+            ):
+                read_again.add((shard.source, f"{shard.database}.{shard.table}"))
     known = decisions.targets[target]
     progress = picture.progress.get(target, SinkProgress(target, 0, 0))
     joined = picture.joined[target]
@@ -136,4 +156,6 @@ def _shard(
         obstacle = obstacle or f"its rows wait for version {gate.effective_version}"
     elif (shard.source, f"{shard.database}.{shard.table}") in read_again:
         obstacle = obstacle or "its table is being read again"
+    elif known.awaited.since(shard) is not None:
+        obstacle = obstacle or "its table is to be read as a whole"
     return ShardFacts(shard, gate.columns, rule or pipeline.routes[0], obstacle)

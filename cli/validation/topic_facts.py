@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .table_facts import TableFacts, facts_of
+from .table_facts import Readings, TableFacts, facts_of
 
 
 class TopicFacts:
@@ -42,8 +43,9 @@ class TopicFacts:
         def facts() -> TableFacts:
             with topic_reader(self._pipeline) as reader:
                 ends = self._schema_ends(reader)
+                # A decision precedes its request, so the requests are read later.
                 picture = self.picture()
-                found = facts_of(picture, target, self._read_again(reader))
+                found = facts_of(picture, target, self._readings(reader))
                 decided = self._all_decided(reader, picture, ends)
             return replace(found, executed=found.executed and decided)
 
@@ -66,19 +68,17 @@ class TopicFacts:
                 return False
         return True
 
-    def _read_again(self, reader: TopicReader) -> set[tuple[str, str]]:
-        """Source and ``database.table`` of tables whose reading is asked for and not complete."""
+    def _readings(self, reader: TopicReader) -> Readings:
         asked, told = topics.signals(self._pipeline).name, topics.notifications(self._pipeline).name
         records = [r for e in reader.extents([asked, told]) for r in reader.records(e)]
-        requests = OpenRequests()
+        requests, ids = OpenRequests(), set()
         for record in sorted(records, key=lambda r: r.timestamp_ms):
             if record.topic == asked:
                 if (request := request_of(record.key, record.value)) is not None:
                     requests.asked(request, 0.0)
+                    ids.add(str(json.loads(request.value)["id"]))
             elif (said := notice(record.value)) is not None:
                 requests.said(said, 0.0)
-        return {
-            (source.name, request.table)
-            for source in self._pipeline.sources
-            for request in requests.of(source.name)
-        }
+        names = [source.name for source in self._pipeline.sources]
+        still = {(name, request.table) for name in names for request in requests.of(name)}
+        return Readings(still, ids)

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.main import main
 from shardmerge.cli.validation import validate as module
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
-from shardmerge.cli.validation.table_facts import facts_of
+from shardmerge.cli.validation.table_facts import Readings, facts_of
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.plain import from_plain
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
@@ -54,7 +54,7 @@ def call(
             return shown
 
         def of(self, target):
-            return lambda: facts_of(shown, target)
+            return lambda: facts_of(shown, target, Readings())
 
     monkeypatch.setattr(module, "TopicFacts", Topics)
     monkeypatch.setattr(module, "ServerRows", lambda _: servers)
