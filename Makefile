@@ -161,6 +161,10 @@ bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misr
 bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and memory of the agents (ARGS="--wide 1000")
 	PYTHONPATH=. $(PY) benchmarks/agents_speed.py $(ARGS)
 
+.PHONY: bench-plan
+bench-plan: $(READY) ## How long `shardmerge plan` takes (ARGS="--shards 1000 --steps 20")
+	PYTHONPATH=. $(PY) benchmarks/plan_speed.py $(ARGS)
+
 .PHONY: test-spark
 test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under an older one (SPARK=4.0.4; by default every one)
 	@PYTHONPATH=. $(PY) -m tests.levels $(if $(SPARK),spark-$(SPARK),$(SPARKS))

@@ -37,6 +37,7 @@ from .deployment.run import run
 from .explain_code import explain_code
 from .export import export
 from .parameters import json_option, pipeline_option, read_pipeline
+from .planning.command import plan
 from .replay import replay
 from .servers import server_findings
 from .status import status
@@ -81,7 +82,7 @@ def main(log_format: str | None) -> None:
 
 for each in (
     agents, command, conflicts, connect, ddl, decisions, explain, explain_code, export, init,
-    replay, run, schema, sink, status, upkeep, validate,
+    plan, replay, run, schema, sink, status, upkeep, validate,
 ):  # fmt: skip
     main.add_command(each)
 

@@ -24,6 +24,7 @@ from docs.log_events import Event, logged_events, meanings
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.main import main
+from shardmerge.cli.planning import shapes as plan_shapes
 from shardmerge.cli.validation import report_shapes
 from shardmerge.cli.views import call_shapes, shapes
 from shardmerge.connectors.debezium.source_config import connector_config
@@ -350,7 +351,7 @@ def record_sections() -> str:
 def json_sections() -> str:
     """The shapes of the command line's JSON."""
     found: list[type] = []
-    for module in (shapes, call_shapes, report_shapes):
+    for module in (shapes, plan_shapes, call_shapes, report_shapes):
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]
         found += sorted(own, key=lambda each: inspect.getsourcelines(each)[1])

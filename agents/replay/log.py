@@ -69,6 +69,11 @@ class MemoryRows:
             else:
                 self._rows[key] = value
 
+    def targets(self) -> list[TargetTable]:
+        """The coordinator's targets, sorted."""
+        keys = map(state_rows.parsed_key, self._rows)
+        return sorted({parsed[0] for parsed in keys if parsed is not None})
+
     def state(self, target: TargetTable) -> TargetState:
         """The coordinator's state of a target; the initial one before its first change."""
         if self.get(state_rows.header_key(target)) is None:

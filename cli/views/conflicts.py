@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from shardmerge.schemas.lattice.joined import Conflict
-
-from .contradictions import conflict_of, hold_kind, sides_of
+from .contradictions import conflict_of, conflict_path, hold_kind, sides_of
 from .picture import Picture, moment
 from .shapes import ShownConflict
 from .target_log import TargetLog
@@ -29,7 +27,7 @@ def conflicts(picture: Picture, log: TargetLog) -> Iterator[ShownConflict]:
     conflict = conflict_of(state) if groups else None
     for group, held in groups.items():
         kind, reason, hint, code = group
-        path = _path(conflict, reason) if kind == "conflict" else ()
+        path = conflict_path(conflict, reason) if kind == "conflict" else ()
         yield ShownConflict(
             target=str(log.target),
             kind=kind,
@@ -41,12 +39,3 @@ def conflicts(picture: Picture, log: TargetLog) -> Iterator[ShownConflict]:
             sides=sides_of(state, path),
             code=code,
         )
-
-
-def _path(conflict: Conflict | None, reason: str) -> tuple[str, ...]:
-    """What a hold is about: the conflict between the latest schemas, if that is its reason."""
-    if conflict is not None and reason == str(conflict):
-        return conflict.path
-    # Another shard may have ended one conflict and left a second one: the text names the column.
-    head, colon, _ = reason.partition(": ")
-    return tuple(head.split(", ")) if colon and head.startswith("column ") else ()

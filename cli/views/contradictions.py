@@ -33,6 +33,15 @@ def conflict_of(state: TargetState) -> Conflict | None:
     return joined if isinstance(joined, Conflict) else None
 
 
+def conflict_path(conflict: Conflict | None, reason: str) -> tuple[str, ...]:
+    """What a hold is about: the conflict between the latest schemas, if that is its reason."""
+    if conflict is not None and reason == str(conflict):
+        return conflict.path
+    # Another shard may have ended one conflict and left a second one: the text names the column.
+    head, colon, _ = reason.partition(": ")
+    return tuple(head.split(", ")) if colon and head.startswith("column ") else ()
+
+
 def sides_of(state: TargetState, path: tuple[str, ...]) -> tuple[Side, ...]:
     """The definitions of the column that a conflict is about, those of most shards first.
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 from shardmerge.agents.coordination.state.shard_state import ShardState
-from shardmerge.schemas.model.names import ShardId
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 
 from .shapes import WayOut
-from .target_log import TargetLog
 
 _OF_SHARD = (
     CommandKind.SKIP,
@@ -26,6 +27,26 @@ _OF_SHARD = (
     CommandKind.LEAVE,
 )
 _MOST_STATEMENTS = 3
+
+
+class Answering(Protocol):
+    """A target whose coordinator can be asked what it would answer to a command."""
+
+    @property
+    def target(self) -> TargetTable:
+        """Which target."""
+        ...
+
+    @property
+    def state(self) -> TargetState:
+        """Its state."""
+        ...
+
+    def answer(
+        self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""
+    ) -> Decision | None:
+        """The answer; nothing is changed."""
+        ...
 
 
 def command_line(
@@ -46,11 +67,11 @@ def command_line(
     return shlex.join(words)
 
 
-def out_of_hold(log: TargetLog, shard: ShardState, path: Path) -> Iterator[WayOut]:
+def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOut]:
     """What ends a shard's hold: DDL first, then the commands.
 
     Args:
-        log: Folded to its end.
+        log: The shard's target as it is then.
         shard: That is held.
         path: Of the pipeline file.
     """
@@ -85,7 +106,7 @@ def out_of_hold(log: TargetLog, shard: ShardState, path: Path) -> Iterator[WayOu
         )
 
 
-def out_of_pause(log: TargetLog, shard: ShardId, path: Path) -> Iterator[WayOut]:
+def out_of_pause(log: Answering, shard: ShardId, path: Path) -> Iterator[WayOut]:
     """What ends a shard's pause."""
     for kind in (CommandKind.RESUME, CommandKind.LEAVE):
         answer = log.answer(kind, shard)

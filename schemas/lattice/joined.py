@@ -47,6 +47,9 @@ class ShardSchema:
     schema: TableSchema
     ids: tuple[str, ...]
     _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+    _columns: tuple[ShardColumn, ...] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
 
     def __hash__(self) -> int:
         """The hash, computed once: computing it reads everything in the table."""
@@ -57,8 +60,12 @@ class ShardSchema:
 
     @property
     def columns(self) -> tuple[ShardColumn, ...]:
-        """The columns with their identities, in column order."""
-        return tuple(map(ShardColumn, self.ids, self.schema.columns))
+        """The columns with their identities, in column order; made once."""
+        if self._columns is None:
+            made = tuple(map(ShardColumn, self.ids, self.schema.columns))
+            object.__setattr__(self, "_columns", made)
+        assert self._columns is not None
+        return self._columns
 
     @property
     def by_name(self) -> dict[str, str]:

@@ -21,6 +21,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
+from shardmerge.cli.planning.shapes import ShownPlan
 from shardmerge.cli.views.shapes import (
     ConnectorState,
     DecisionLine,
@@ -150,6 +151,34 @@ def test_a_held_shard_is_shown_explained_and_released_by_a_command_that_was_told
     assert "`a` int" in before.create_table
     connectors = told(ConnectorState, result := call(line, "connect", "status", "--json"))
     assert (result.exit_code, [c.source for c in connectors]) == (0, ["s1", "s2"])
+
+
+def test_a_plan_from_the_topics_is_what_then_happens(line: Line, tmp_path: Path) -> None:
+    sql = "ALTER TABLE plaincli_app.t_1 ADD COLUMN planned BIGINT NOT NULL DEFAULT 7"
+    (tmp_path / "change.sql").write_text(f"{sql};\n", encoding="utf-8")
+    words = (str(tmp_path / "change.sql"), "--shard", FLOWING, "--rows", "--json")
+
+    (plan,) = told(ShownPlan, result := call(line, "plan", *words))
+
+    assert (result.exit_code, plan.present, plan.clean) == (0, "topics", True), result.output
+    ((decision,),) = [step.decisions for step in plan.steps]
+    assert [statement.kind for statement in decision.statements] == ["expanding"]
+    execute(line, "s1", sql)
+    wait_for(lambda: latest(line).version >= decision.version, "decision that was planned")
+    happened = latest(line)
+    assert (happened.version, happened.outcome, happened.reason, happened.statements) == (
+        decision.version,
+        decision.outcome,
+        decision.reason,
+        tuple(statement.sql for statement in decision.statements),
+    )
+
+
+def latest(line: Line) -> DecisionLine:
+    found: list[DecisionLine] = told(
+        DecisionLine, call(line, "decisions", "--target", TARGET, "--json")
+    )
+    return found[-1]
 
 
 @pytest.mark.timeout(300)

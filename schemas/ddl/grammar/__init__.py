@@ -10,7 +10,11 @@ rules.
 
 from __future__ import annotations
 
-from shardmerge.schemas.ddl.changes import Statement, TableName
+import re
+from dataclasses import replace
+from functools import lru_cache
+
+from shardmerge.schemas.ddl.changes import AlterTable, Statement, TableName
 from shardmerge.schemas.ddl.grammar.statements.alter_table import alter_table
 from shardmerge.schemas.ddl.grammar.statements.create_table import create_table
 from shardmerge.schemas.ddl.grammar.statements.irrelevant import irrelevant
@@ -26,11 +30,19 @@ from shardmerge.schemas.ddl.grammar.statements.other import (
 )
 from shardmerge.schemas.ddl.grammar.statements.search import search_tables
 from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
+from shardmerge.schemas.ddl.grammar.tokens.reserved import RESERVED
 from shardmerge.schemas.model.errors import UnparsableDDL
 from shardmerge.schemas.model.server_context import ServerContext
 
 __all__ = ["ServerContext", "concerned_tables", "parse"]
 
+_ALTER = re.compile(
+    r"ALTER\s+TABLE\s+(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s+(?=[A-Za-z])", re.IGNORECASE
+)
+"""The beginning of a statement whose actions can be remembered; the table has no database."""
+_NO_NAMES = RESERVED | {"IF"}
+_MOST_REMEMBERED = 2_000
+"""Characters of a statement; longer ones are rare, and would take memory."""
 _DATABASE = ("DATABASE", "SCHEMA")
 _INDEX_STATEMENTS = ("INDEX", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
 
@@ -48,6 +60,28 @@ def parse(sql: str, context: ServerContext) -> Statement:
     Raises:
         UnparsableDDL: The text is not a statement that the grammar knows.
     """
+    head = _ALTER.match(sql) if len(sql) <= _MOST_REMEMBERED else None
+    if head is not None and (name := head[1] or head[2]).upper() not in _NO_NAMES:
+        try:
+            return replace(_altered(sql[head.end() :], context), name=TableName("", name))
+        except UnparsableDDL:
+            pass  # read whole below: the message has the statement's own text
+    return _parsed(sql, context)
+
+
+@lru_cache(maxsize=512)
+def _altered(actions: str, context: ServerContext) -> AlterTable:
+    """ALTER TABLE of some table of the default database.
+
+    The shards of a target make the same changes. The actions do not depend on the table's name, so
+    they are read once.
+    """
+    statement = _parsed(f"ALTER TABLE `t` {actions}", context)
+    assert isinstance(statement, AlterTable)
+    return statement
+
+
+def _parsed(sql: str, context: ServerContext) -> Statement:
     cursor = Cursor(sql, context)
     try:
         statement = _statement(cursor)

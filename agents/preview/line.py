@@ -1,0 +1,187 @@
+"""What both agents know at one moment, and what one more statement makes of it. Pure.
+
+The agents' handlers read and write stored rows; here the same folds run on the values themselves.
+That the decisions are the same, byte for byte, is shown by ``tests/properties/test_preview.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from immutables import Map
+
+from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.handling.handlers import decide
+from shardmerge.agents.tracking import tracker
+from shardmerge.agents.tracking.tracked import LastStatement, Tracked
+from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+
+from .rollout import RolloutStep, TableFile
+from .upstream import SourcePlace, changes, described
+
+_COMMANDS = 2**61
+"""Offset of the first command that is only thought of: after every command that was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineState:
+    """What the agents know, as a frozen value: a later one shares most of it.
+
+    Attributes:
+        tables: The tracker's tables.
+        last: Each source's last statement; a source without one is missing.
+        places: Up to where each source has written; a source that wrote nothing may be missing.
+        targets: The coordinator's states.
+        commands: How many commands were thought of.
+    """
+
+    tables: Map[ShardId, Tracked] = field(default_factory=Map)
+    last: Map[str, LastStatement] = field(default_factory=Map)
+    places: Map[str, SourcePlace] = field(default_factory=Map)
+    targets: Map[TargetTable, TargetState] = field(default_factory=Map)
+    commands: int = 0
+
+    @property
+    def shards(self) -> Iterable[ShardId]:
+        """All live shards, sorted."""
+        return sorted(shard for state in self.targets.values() for shard in state.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One decision.
+
+    Attributes:
+        decision: As the coordinator writes it, or the tracker for a statement about no shard.
+        before, after: The target's state; None for a decision without a target.
+        change: What it answers; None for a command, and for a statement about no shard.
+    """
+
+    decision: Decision
+    before: TargetState | None = None
+    after: TargetState | None = None
+    change: SchemaChange | None = None
+
+
+class Line:
+    """Both agents of a pipeline.
+
+    Args:
+        pipeline: Its routes, sources and target count.
+
+    Raises:
+        ConfigError: A source's version is not numbers with points.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
+        self._epochs = {source.name: source.epoch for source in pipeline.sources}
+        self._defaults = utf8mb4_defaults(pipeline.sources)
+        self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
+        self._commands = topics.commands(pipeline).name
+
+    def described(self, state: LineState, table: TableFile) -> tuple[LineState, tuple[Answer, ...]]:
+        """A table as a snapshot describes it."""
+        place = self._place(state, table.shard.source)
+        event = described(table.shard, table.sql, place)
+        moved = replace(place, offset=place.offset + 1)
+        state = replace(state, places=state.places.set(table.shard.source, moved))
+        return self._folded(state, event)
+
+    def executed(self, state: LineState, step: RolloutStep) -> tuple[LineState, tuple[Answer, ...]]:
+        """A statement, executed on its source.
+
+        Returns:
+            The state after it, and the decisions in their order: none for a statement that changes
+            rows or settings only.
+        """
+        source = step.shard.source
+        place = self._place(state, source)
+        events = changes(step.shard, step.sql, place, self._contexts[source])
+        answers: list[Answer] = []
+        if events:
+            state = replace(state, places=state.places.set(source, place.later(len(events))))
+        for event in events:
+            state, found = self._folded(state, event)
+            answers += found
+        return state, tuple(answers)
+
+    def commanded(
+        self,
+        state: LineState,
+        target: TargetTable,
+        kind: CommandKind,
+        shard: ShardId | None = None,
+        argument: str = "",
+    ) -> tuple[LineState, Answer | None]:
+        """A command, given now; no answer where there is no such target."""
+        before = state.targets.get(target)
+        if before is None:
+            return state, None
+        said = ChangeId(self._commands, _COMMANDS + state.commands)
+        command = OperatorCommand(said, target, kind, shard, argument)
+        context = self._contexts.get(shard.source) if shard else None
+        step = coordinator.obey(before, command, self._dialect, context)
+        if step.decision is None:
+            return state, None
+        after = replace(
+            state,
+            targets=state.targets.set(target, step.state),
+            commands=state.commands + 1,
+        )
+        return after, Answer(step.decision, before, step.state)
+
+    def _place(self, state: LineState, source: str) -> SourcePlace:
+        known = state.places.get(source)
+        return SourcePlace.beginning(self._epochs[source]) if known is None else known
+
+    def _folded(
+        self, state: LineState, event: SchemaChangeEvent
+    ) -> tuple[LineState, tuple[Answer, ...]]:
+        source = event.source
+        last = state.last.get(source)
+        result = tracker.track(
+            state.tables, event, self.pipeline.routes, self._contexts[source], last
+        )
+        targets = state.targets
+        answers: list[Answer] = []
+        for change in result.changes:
+            before = targets.get(change.target)
+            if before is None:
+                before = coordinator.initial(change.target, self._defaults)
+            step = decide(before, change, self._dialect)
+            if step.decision is None:
+                continue
+            targets = targets.set(change.target, step.state)
+            answers.append(Answer(step.decision, before, step.state, change))
+        if result.ignored is not None:
+            answers.append(Answer(result.ignored))
+        now = state.last
+        if result.last is not None and result.last is not last:
+            now = now.set(source, result.last)
+        after = replace(
+            state, tables=_with_puts(state.tables, result.puts), last=now, targets=targets
+        )
+        return after, tuple(answers)
+
+
+def _with_puts(
+    tables: Map[ShardId, Tracked], puts: Mapping[ShardId, Tracked | None]
+) -> Map[ShardId, Tracked]:
+    for shard, value in puts.items():
+        if value is not None:
+            tables = tables.set(shard, value)
+        elif shard in tables:
+            tables = tables.delete(shard)
+    return tables

@@ -1,0 +1,96 @@
+"""A rollout's steps, folded one after another onto what the agents know. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.decisions import Outcome
+
+from .line import Answer, Line, LineState
+from .rollout import RolloutStep
+
+LOCK = "SM-1213"
+"""The code of a hold that waits for the DDL lock: in pessimistic mode every change does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """One step, and what the agents would decide.
+
+    Attributes:
+        number: Its place in the order that was given, from 1.
+        step: The statement.
+        answers: In their order; none for a statement that changes rows or settings only.
+    """
+
+    number: int
+    step: RolloutStep
+    answers: tuple[Answer, ...]
+
+    @property
+    def holds(self) -> tuple[Answer, ...]:
+        """The answers that hold their shard, without those that wait for the DDL lock."""
+        return tuple(a for a in self.answers if is_hold(a))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole rollout.
+
+    Attributes:
+        before: What the agents know before it.
+        steps: In the order in which they were folded.
+        after: What the agents know at its end.
+    """
+
+    before: LineState
+    steps: tuple[PlannedStep, ...]
+    after: LineState
+
+    @property
+    def holds(self) -> tuple[tuple[PlannedStep, Answer], ...]:
+        """The holds of all steps, without those that wait for the DDL lock."""
+        return tuple((step, answer) for step in self.steps for answer in step.holds)
+
+    @property
+    def left_held(self) -> tuple[ShardId, ...]:
+        """The shards that are held at the end, and were not held before, sorted."""
+        return left_held(self.before, self.after)
+
+
+def is_hold(answer: Answer) -> bool:
+    """Whether a decision holds its shard for another reason than the DDL lock."""
+    return answer.decision.outcome is Outcome.HOLD and answer.decision.code != LOCK
+
+
+def left_held(before: LineState, after: LineState) -> tuple[ShardId, ...]:
+    """The shards that are held in one state and not in an earlier one, sorted."""
+    return tuple(sorted(held(after) - held(before)))
+
+
+def planned(line: Line, before: LineState, steps: Iterable[tuple[int, RolloutStep]]) -> Plan:
+    """Fold steps.
+
+    Args:
+        line: Of the pipeline.
+        before: What the agents know.
+        steps: Each with its number, in the order in which they are executed.
+    """
+    state = before
+    found: list[PlannedStep] = []
+    for number, step in steps:
+        state, answers = line.executed(state, step)
+        found.append(PlannedStep(number, step, answers))
+    return Plan(before, tuple(found), state)
+
+
+def numbered(steps: Sequence[RolloutStep]) -> list[tuple[int, RolloutStep]]:
+    """Steps with their numbers, from 1."""
+    return list(enumerate(steps, 1))
+
+
+def held(state: LineState) -> set[ShardId]:
+    """The shards that are held."""
+    return {shard for target in state.targets.values() for shard in target.held}

@@ -1,0 +1,38 @@
+"""A rollout: the statements that somebody wants to execute on sources, in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStep:
+    """One statement on one source.
+
+    Attributes:
+        shard: On whose source it is executed, with the shard's database as the default database.
+            The statement itself says which tables it concerns.
+        sql: One statement, without its delimiter.
+        origin: Where it is written, such as ``V2__add.sql:3``; "" when it comes from no file.
+    """
+
+    shard: ShardId
+    sql: str
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """A CREATE TABLE statement that describes a table as it is before the rollout.
+
+    Attributes:
+        shard: The table's source and database; its name stands in the statement.
+        sql: The statement.
+        origin: As in ``RolloutStep``.
+    """
+
+    shard: ShardId
+    sql: str
+    origin: str = ""

@@ -1,0 +1,269 @@
+"""The order of a rollout's steps that leads to no hold, with the fewest steps moved. Pure.
+
+Every shard's own steps keep their order, and the shards' tables are in the end those to which the
+given order leads. A step is moved when it is not executed in its turn: the steps that are not moved
+come in the order that was given. So the number of moved steps is the length of the rollout without
+the longest part that keeps its order.
+
+Theory of operation:
+
+1. A state of the search says how far each shard has come, which steps were put off, and what the
+   agents know. From it the next step is taken: the first that is neither done nor put off, for
+   nothing; a later one ahead of its turn, for 1; one that was put off, for nothing, because putting
+   it off cost 1. A step that leads to a hold is never taken.
+2. States are looked at in the order of their cost, so the first that has done every step moved the
+   fewest. Two states in which the same steps are done and put off count as one: what the agents
+   know differs at most in how identities are numbered.
+3. The search folds at most ``bound`` statements, and does not begin when that is less than ten
+   times the number of steps. When the bound is not enough, steps that lead to a hold are put off
+   until others are done, as long as that brings the rollout forward. The order found so leads to no
+   hold, but one with fewer moves may exist.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from immutables import Map
+
+from shardmerge.agents.tracking.tracked import Tracked
+from shardmerge.schemas.model.names import ShardId
+
+from .line import Line, LineState
+from .plan import Plan, is_hold, left_held
+from .rollout import RolloutStep
+
+DEFAULT_BOUND = 2_000
+_FEW = 8
+"""With at most so many shards, every step is tried ahead of its turn; with more, one of those that
+do the same to shards that have the same table."""
+_FEWEST_ORDERS = 10
+"""Where the bound is too small for so many whole orders, the search does not begin."""
+_MOST_FOLDS = 10
+"""Putting off folds at most so many times the number of steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SafeOrder:
+    """What the search found.
+
+    Attributes:
+        numbers: The steps' numbers in the order found; empty when none was found.
+        moved: How many of them are moved.
+        shortest: Whether no order without a hold moves fewer.
+        exhausted: Whether every order was looked at, or can be ruled out. With no ``numbers``:
+            there is none.
+        folded: How many statements the search folded, without putting off.
+    """
+
+    numbers: tuple[int, ...]
+    moved: int
+    shortest: bool
+    exhausted: bool
+    folded: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The place of a step that was executed, and those executed before it."""
+
+    place: int
+    before: _Taken | None
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A state of the search.
+
+    Attributes:
+        done: How many steps of each shard are done.
+        put_off: Steps that are put off and not done, as places in the given order.
+        first: Every step before this place is done or put off.
+        taken: The steps that are done, the latest one first.
+    """
+
+    done: tuple[int, ...]
+    put_off: frozenset[int]
+    first: int
+    line: LineState
+    taken: _Taken | None
+
+
+class _Search:
+    """One search, and what it has used of its bound."""
+
+    def __init__(
+        self,
+        line: Line,
+        before: LineState,
+        steps: Sequence[RolloutStep],
+        tables: Map[ShardId, Tracked],
+        bound: int,
+    ) -> None:
+        self._line, self._before, self._steps, self._tables = line, before, steps, tables
+        self.left = bound
+        self.cut = False
+        """Whether something was not looked at because of the bound."""
+        self.pruned = False
+        """Whether only one of several like steps was tried ahead of its turn."""
+        queues: dict[ShardId, list[int]] = {}
+        for place, step in enumerate(steps):
+            queues.setdefault(step.shard, []).append(place)
+        self._queues = list(queues.values())
+        self._lane = {place: n for n, queue in enumerate(self._queues) for place in queue}
+
+    def find(self) -> tuple[int, tuple[int, ...]] | None:
+        """The moves and the places of the cheapest order; None: see ``cut``."""
+        tie = itertools.count()
+        start = _State((0,) * len(self._queues), frozenset(), 0, self._before, None)
+        heap: list[tuple[int, int, int, _State]] = [(0, 0, next(tie), start)]
+        seen: set[tuple[tuple[int, ...], frozenset[int]]] = set()
+        while heap and not self.cut:
+            cost, _, _, state = heapq.heappop(heap)
+            if (state.done, state.put_off) in seen:
+                continue
+            seen.add((state.done, state.put_off))
+            if sum(state.done) == len(self._steps):
+                if self._is_good(state.line):
+                    return cost, _places(state.taken)
+                continue
+            for more, following in self._following(state):
+                if (following.done, following.put_off) not in seen:
+                    ahead = -sum(following.done)
+                    heapq.heappush(heap, (cost + more, ahead, next(tie), following))
+        return None
+
+    def put_off(self) -> tuple[int, ...]:
+        """An order by putting off what leads to a hold; empty when that leads nowhere."""
+        state = self._before
+        order: list[int] = []
+        ahead = list(range(len(self._steps)))
+        most = _MOST_FOLDS * len(ahead)
+        while ahead and most > 0:
+            later: list[int] = []
+            waiting: set[int] = set()
+            for place in ahead:
+                if self._lane[place] not in waiting:
+                    most -= 1
+                    after, answers = self._line.executed(state, self._steps[place])
+                    if not any(map(is_hold, answers)):
+                        state = after
+                        order.append(place)
+                        continue
+                    waiting.add(self._lane[place])
+                later.append(place)
+            if len(later) == len(ahead):
+                return ()
+            ahead = later
+        return tuple(order) if not ahead and self._is_good(state) else ()
+
+    def _is_good(self, state: LineState) -> bool:
+        return not left_held(self._before, state) and state.tables == self._tables
+
+    def _fold(self, state: LineState, place: int) -> LineState | None:
+        """The state after a step; None when it leads to a hold, or the bound is reached."""
+        if self.left <= 0:
+            self.cut = True
+            return None
+        self.left -= 1
+        after, answers = self._line.executed(state, self._steps[place])
+        return None if any(map(is_hold, answers)) else after
+
+    def _following(self, state: _State) -> Iterator[tuple[int, _State]]:
+        """The states that one step more leads to, each with what that costs."""
+        first = self._first(state)
+        fronts = sorted(
+            queue[done]
+            for queue, done in zip(self._queues, state.done, strict=True)
+            if done < len(queue)
+        )
+        tried: set[tuple[str, Tracked | None]] = set()
+        for place in fronts:
+            free = place == first or place in state.put_off
+            if not free and len(fronts) > _FEW:
+                step = self._steps[place]
+                kind = (_text(step), state.line.tables.get(step.shard))
+                if kind in tried:
+                    self.pruned = True
+                    continue
+                tried.add(kind)
+            after = self._fold(state.line, place)
+            if after is not None:
+                yield (0 if free else 1), self._taken(state, place, after)
+        if first is not None:
+            put_off = state.put_off | {first}
+            yield 1, _State(state.done, put_off, first + 1, state.line, state.taken)
+
+    def _first(self, state: _State) -> int | None:
+        """The first step that is neither done nor put off.
+
+        When an earlier step of its shard is put off, it is not the shard's next one: it waits, or
+        is put off too.
+        """
+        for place in range(state.first, len(self._steps)):
+            queue, done = self._queues[self._lane[place]], state.done[self._lane[place]]
+            is_done = done == len(queue) or place < queue[done]
+            if not is_done and place not in state.put_off:
+                return place
+        return None
+
+    def _taken(self, state: _State, place: int, after: LineState) -> _State:
+        lane = self._lane[place]
+        done = (*state.done[:lane], state.done[lane] + 1, *state.done[lane + 1 :])
+        return _State(done, state.put_off - {place}, state.first, after, _Taken(place, state.taken))
+
+
+def safe_order(line: Line, given: Plan, bound: int = DEFAULT_BOUND) -> SafeOrder:
+    """Find the order; see the module's theory of operation.
+
+    Args:
+        line: Of the pipeline.
+        given: The rollout in the order that was given, which leads to a hold.
+        bound: How many statements the search folds at most. Putting off folds some more, usually
+            two or three times the number of steps.
+    """
+    search = _Search(line, given.before, [s.step for s in given.steps], given.after.tables, bound)
+    found = None
+    if _FEWEST_ORDERS * len(given.steps) <= bound:
+        found = search.find()
+    else:
+        search.cut = True
+    folded = bound - search.left
+    if found is not None:
+        moved, places = found
+        return SafeOrder(_numbers(given, places), moved, not search.pruned, True, folded)
+    if not search.cut and not search.pruned:
+        return SafeOrder((), 0, False, True, folded)
+    places = search.put_off()
+    moved = len(places) - _longest_in_order(places)
+    return SafeOrder(_numbers(given, places), moved, False, False, folded)
+
+
+def _numbers(given: Plan, places: Sequence[int]) -> tuple[int, ...]:
+    return tuple(given.steps[place].number for place in places)
+
+
+def _longest_in_order(places: Sequence[int]) -> int:
+    """The length of the longest part of a sequence that ascends."""
+    ends: list[int] = []
+    for place in places:
+        at = bisect_left(ends, place)
+        ends[at : at + 1] = [place]
+    return len(ends)
+
+
+def _text(step: RolloutStep) -> str:
+    """The statement without its table's name, to see that two steps do the same."""
+    return step.sql.replace(step.shard.table, "\0")
+
+
+def _places(taken: _Taken | None) -> tuple[int, ...]:
+    found: list[int] = []
+    while taken is not None:
+        found.append(taken.place)
+        taken = taken.before
+    return tuple(found[::-1])

@@ -1,0 +1,237 @@
+"""``shardmerge plan``: shows what a rollout would do, before anybody executes it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from shardmerge.agents.preview.line import Line, LineState
+from shardmerge.agents.preview.plan import Plan, numbered, planned
+from shardmerge.agents.preview.rollout import TableFile
+from shardmerge.agents.preview.safe_order import DEFAULT_BOUND, SafeOrder, safe_order
+from shardmerge.agents.replay.bundle import Bundle
+from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.parameters import FILE, json_option, pipeline_option
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.plain import to_plain
+
+from .alternatives import alternatives, settings_of
+from .inputs.present import (
+    LenientEnvironment,
+    from_bundle,
+    from_tables,
+    from_topics,
+    table_files,
+)
+from .inputs.rollout_file import ORDERS, StepEntry, read_rollout, steps_of
+from .inputs.row_counts import row_counts
+from .markdown import plan_markdown
+from .report import Asked, is_clean, shown_plan
+from .text import plan_lines
+
+_PATH = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the command line gives, as it is written there."""
+
+    files: tuple[Path, ...]
+    shards: tuple[str, ...]
+    tables: tuple[str, ...]
+    bundle: Path | None
+    after: str
+    order: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What the command line and its files say."""
+
+    pipeline: Pipeline
+    entries: tuple[StepEntry, ...]
+    tables: tuple[TableFile, ...]
+    bundle: Path | None
+
+    @property
+    def present(self) -> str:
+        """Where the present comes from."""
+        return "files" if self.tables else "bundle" if self.bundle else "topics"
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=_PATH, metavar="FILE...")
+@pipeline_option
+@click.option(
+    "--shard",
+    "shards",
+    multiple=True,
+    metavar="SHARD",
+    help="Execute FILE, a migration or a folder of migrations, on this shard "
+    "(SOURCE/DATABASE.TABLE). Braces and wildcards name several: s{1..4}/app.t_*.",
+)
+@click.option(
+    "--tables",
+    multiple=True,
+    metavar="[NAME=]PATH",
+    help="Plan without any server, from CREATE TABLE files: a folder with SOURCE/DATABASE/*.sql; "
+    "SOURCE/DATABASE=PATH; or SOURCE/DATABASE.TABLE=PATH.",
+)
+@click.option(
+    "--file", "bundle", type=FILE, help="Plan from a bundle of `shardmerge export`, without Kafka."
+)
+@click.option("--after", default="", metavar="VERSION", help="Migrations up to it are done.")
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default=ORDERS[0],
+    show_default=True,
+    help="Whether each shard executes all of FILE before the next shard begins, or all shards "
+    "execute a statement before the next one comes.",
+)
+@click.option(
+    "--compare",
+    "compared",
+    multiple=True,
+    metavar="NAME=VALUE,VALUE",
+    help="Also plan with each of these values of a policy or of mode: renames=map,hold,copy.",
+)
+@click.option(
+    "--bound",
+    type=click.IntRange(0),
+    default=DEFAULT_BOUND,
+    show_default=True,
+    help="How many statements the search for a safe order may try.",
+)
+@click.option("--rows", "ask_rows", is_flag=True, help="Ask the sources how many rows tables have.")
+@click.option("--markdown", is_flag=True, help="Markdown for a pull request.")
+@json_option
+def plan(
+    files: tuple[Path, ...],
+    path: Path,
+    *,
+    shards: tuple[str, ...],
+    tables: tuple[str, ...],
+    bundle: Path | None,
+    after: str,
+    order: str,
+    compared: tuple[str, ...],
+    bound: int,
+    ask_rows: bool,
+    markdown: bool,
+    as_json: bool,
+) -> None:
+    """Show what the targets would do at each step of a rollout. Nothing is changed anywhere.
+
+    FILE is a rollout file (YAML); or, with --shard, a file or folder of SQL migrations of Flyway,
+    Liquibase, golang-migrate or any tool with SQL files in order. The present tables come from the
+    pipeline's topics, which are only read, or from --tables or --file.
+
+    Ends with 0 when no step holds a shard; with 1 when one does, or a shard is left held; with 2
+    when the call or a file is wrong; with 3 when Kafka does not answer.
+    """
+    with telling_errors(), _without_collection():
+        if markdown and as_json:
+            raise ConfigError("give one of --json and --markdown", code="SM-5601")
+        settings = [setting for text in compared for setting in settings_of(text)]
+        given = _Given(files, shards, tables, bundle, after, order)
+        told = _told(path, given, ask_rows=ask_rows)
+        line = Line(told.pipeline)
+        present = _present(told)
+        before = present(line)
+        steps = steps_of(told.entries, list(before.shards), told.pipeline)
+        rows = row_counts(told.pipeline, _live(before)) if ask_rows else {}
+        made = planned(line, before, numbered(steps))
+        found = alternatives(
+            told.pipeline, present, settings, steps, commanded=told.present != "files"
+        )
+        report = shown_plan(
+            Asked(line, path, told.present, rows), made, _order(line, made, bound), tuple(found)
+        )
+    if as_json:
+        click.echo(json.dumps(to_plain(report), ensure_ascii=False))
+    elif markdown:
+        click.echo(plan_markdown(report), nl=False)
+    else:
+        for text in plan_lines(report):
+            click.echo(text)
+    raise SystemExit(ExitCode.GOOD if report.clean else ExitCode.FOUND)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Planning keeps every state that it makes, so looking for garbage among them finds none."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _order(line: Line, made: Plan, bound: int) -> SafeOrder | None:
+    return None if is_clean(made) or not bound else safe_order(line, made, bound)
+
+
+def _told(path: Path, given: _Given, *, ask_rows: bool) -> _Told:
+    text = path.read_text(encoding="utf-8")
+    # No server is asked when everything is in files, so no password need be known.
+    pipeline = parse_pipeline(text, LenientEnvironment(os.environ))
+    described = table_files(given.tables, pipeline)
+    if given.shards:
+        entries = tuple(
+            StepEntry(given.shards, each, after=given.after, order=given.order, where="--shard")
+            for each in given.files
+        )
+    else:
+        read = read_rollout(_rollout_file(given), pipeline)
+        described += read.tables
+        entries = read.steps
+    if described and given.bundle:
+        raise ConfigError(
+            "the present tables come from one place: from files, or from --file", code="SM-5601"
+        )
+    if ask_rows or not (described or given.bundle):
+        pipeline = parse_pipeline(text, os.environ)
+    return _Told(pipeline, entries, tuple(described), given.bundle)
+
+
+def _rollout_file(given: _Given) -> Path:
+    if len(given.files) != 1 or given.files[0].is_dir() or given.files[0].suffix == ".sql":
+        raise ConfigError(
+            "without --shard there is one FILE, a rollout file in YAML",
+            hint="with SQL files or folders say which shards execute them: --shard",
+            code="SM-5601",
+        )
+    if given.after or given.order != ORDERS[0]:
+        raise ConfigError(
+            "--after and --order belong to --shard",
+            hint="in a rollout file each entry of steps has its own",
+            code="SM-5601",
+        )
+    return given.files[0]
+
+
+def _present(told: _Told) -> Callable[[Line], LineState]:
+    """The present from a line; topics and bundles are read once."""
+    if told.tables:
+        return lambda line: from_tables(line, told.tables)
+    if told.bundle is not None:
+        with told.bundle.open("rb") as file:
+            state = from_bundle(told.pipeline, Bundle(file, str(told.bundle)))
+    else:
+        state = from_topics(told.pipeline)
+    return lambda line: state
+
+
+def _live(state: LineState) -> list[ShardId]:
+    return list(state.shards)

@@ -1,0 +1,53 @@
+"""Reads files and folders of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from shardmerge.schemas.model.errors import ConfigError
+
+
+def sql_files(path: Path) -> dict[str, str]:
+    """The texts of a file, or of a folder's files whose names end with ``.sql``, by name.
+
+    Raises:
+        ConfigError: There is no such file or folder, a file is not UTF-8, or a folder in the folder
+            has such files, too: they would be passed over.
+    """
+    if path.is_dir():
+        below = next((each for each in sorted(path.rglob("*.sql")) if each.parent != path), None)
+        if below is not None:
+            raise ConfigError(
+                f"{path} has SQL files in folders of its own, such as {below}",
+                hint="name a folder whose files are all that is meant",
+                code="SM-5604",
+            )
+        return {each.name: text_of(each) for each in sorted(path.glob("*.sql")) if each.is_file()}
+    return {path.name: text_of(path)}
+
+
+def text_of(path: Path) -> str:
+    """A file's text.
+
+    Raises:
+        ConfigError: There is no such file, or it is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path} is not UTF-8 (byte {error.start + 1})", hint="convert it", code="SM-5604"
+        ) from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}", code="SM-5604") from error
+
+
+def databases_below(path: Path) -> Iterator[tuple[str, str, Path]]:
+    """The folders ``SOURCE/DATABASE`` below a folder, as skeema lays them out, sorted."""
+    for source in sorted(each for each in path.iterdir() if each.is_dir()):
+        if source.name.startswith("."):
+            continue
+        for database in sorted(each for each in source.iterdir() if each.is_dir()):
+            if not database.name.startswith("."):
+                yield source.name, database.name, database

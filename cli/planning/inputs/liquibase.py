@@ -1,0 +1,122 @@
+"""Liquibase's formatted SQL → changesets. Pure.
+
+Source: Liquibase documentation, "SQL changelog format": the first line, ``--changeset author:id``
+with attributes, ``--rollback``, ``splitStatements``, ``endDelimiter``, ``dbms``, ``--ignoreLines``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.errors import ConfigError
+
+from .sql_text import Piece, pieces
+
+_HEAD = re.compile(r"\s*--\s*liquibase\s+formatted\s+sql\b", re.IGNORECASE)
+_CHANGESET = re.compile(r"\s*--\s*changeset\s+(.+)", re.IGNORECASE)
+_NAME = re.compile(r"(\"[^\"]+\"|'[^']+'|[^:\s]+):(\"[^\"]+\"|'[^']+'|\S+)\s*(.*)")
+_ATTRIBUTE = re.compile(r"([\w-]+):(\"[^\"]*\"|'[^']*'|\S+)")
+_COMMENT = re.compile(r"\s*--")
+_BLOCK_ROLLBACK = re.compile(r"/\*\s*liquibase\s+rollback\b.*?\*/", re.IGNORECASE | re.DOTALL)
+_IGNORE = re.compile(r"\s*--\s*ignoreLines:(start|end|\d+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Changeset:
+    """One changeset.
+
+    Attributes:
+        name: As ``author:id``.
+        pieces: Its statements.
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+
+
+def is_formatted(text: str) -> bool:
+    """Whether a file is Liquibase's formatted SQL."""
+    return _HEAD.match(text) is not None
+
+
+def changesets(text: str, flavour: str, where: str) -> Iterator[Changeset]:
+    """The changesets of a file that are for this kind of server, in their order.
+
+    Args:
+        text: Of the file; see ``is_formatted``.
+        flavour: ``mysql`` or ``mariadb``.
+        where: How messages name the file.
+
+    Raises:
+        ConfigError: A changeset has no author and id, or SQL stands before the first one.
+    """
+    begun: tuple[str, dict[str, str], int] | None = None
+    lines: list[str] = []
+    for number, line in enumerate([*_kept(text), "--changeset end:end"], 1):
+        head = _CHANGESET.match(line)
+        if head is None:
+            lines.append(line)
+            continue
+        if begun is not None:
+            yield from _changeset(*begun, "\n".join(lines), flavour)
+        elif any(pieces("\n".join(lines))):
+            raise ConfigError(
+                f"{where}: a statement stands before the first --changeset", code="SM-5604"
+            )
+        name = _NAME.match(head[1])
+        if name is None:
+            raise ConfigError(
+                f"{where}:{number}: a changeset is --changeset author:id, not {line.strip()!r}",
+                code="SM-5604",
+            )
+        attributes = {key.lower(): _bare(value) for key, value in _ATTRIBUTE.findall(name[3])}
+        begun, lines = (f"{_bare(name[1])}:{_bare(name[2])}", attributes, number + 1), []
+
+
+def _changeset(
+    name: str, attributes: dict[str, str], first_line: int, sql: str, flavour: str
+) -> Iterator[Changeset]:
+    dbms = [each.strip().lower() for each in attributes.get("dbms", "").split(",") if each.strip()]
+    if dbms and not _is_for(dbms, flavour):
+        return
+    if attributes.get("splitstatements", "true").lower() == "false":
+        whole = sql.strip()
+        found: tuple[Piece, ...] = (Piece(whole, first_line),) if any(pieces(sql)) else ()
+    else:
+        delimiter = attributes.get("enddelimiter", ";").replace("\\n", "\n")
+        found = tuple(pieces(sql, delimiter=delimiter, first_line=first_line))
+    yield Changeset(name, found)
+
+
+def _is_for(dbms: list[str], flavour: str) -> bool:
+    if "none" in dbms:
+        return False
+    wanted = [each for each in dbms if not each.startswith("!")]
+    return f"!{flavour}" not in dbms and (not wanted or flavour in wanted or "all" in wanted)
+
+
+def _kept(text: str) -> list[str]:
+    """The lines; those that Liquibase does not execute are empty."""
+    text = _BLOCK_ROLLBACK.sub(lambda found: "\n" * found[0].count("\n"), text)
+    kept: list[str] = []
+    ignoring = 0
+    for line in text.splitlines():
+        told = _IGNORE.match(line)
+        if told is not None:
+            word = told[1].lower()
+            ignoring = 0 if word == "end" else -1 if word == "start" else int(word)
+            kept.append("")
+        elif ignoring:
+            ignoring -= ignoring > 0
+            kept.append("")
+        else:
+            # Liquibase takes a line for a comment that MySQL does not: without a blank behind --.
+            comment = _COMMENT.match(line) and not _CHANGESET.match(line)
+            kept.append("" if comment else line)
+    return kept
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

@@ -1,0 +1,185 @@
+"""Files and folders of migrations → their statements in the order in which they are executed. Pure.
+
+Known folders: Flyway (``V1_2__name.sql``, then ``R__name.sql``), golang-migrate
+(``1_name.up.sql``), Liquibase's formatted SQL, and plain SQL files by number or name, in which
+dbmate's and goose's marks for the way back are honoured.
+
+Sources: Flyway documentation, "Versioned migrations", "Repeatable migrations"; golang-migrate,
+MIGRATIONS.md; dbmate, README; goose, "SQL migrations".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.server_context import ServerContext
+
+from .liquibase import changesets, is_formatted
+from .sql_text import Piece, pieces
+
+_FLYWAY = re.compile(r"([VRUB])([\d._]*)__(.+)\.sql", re.IGNORECASE)
+_UP = re.compile(r"(\d+)_.*\.up\.sql")
+_DOWN = re.compile(r"(\d+)_.*\.down\.sql")
+_NUMBERED = re.compile(r"(\d+)")
+_PLACEHOLDER = re.compile(r"\$\{[\w.:-]+\}")
+"""Of Flyway, Liquibase and goose."""
+_WAY = re.compile(r"\s*--\s*(?:migrate:|\+goose\s+)(up|down)\b", re.IGNORECASE)
+_WHOLE = "$goose$"
+"""Delimiter of what goose executes as one statement."""
+_STATEMENT = re.compile(r"\s*--\s*\+goose\s+Statement(Begin|End)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One migration.
+
+    Attributes:
+        version: Such as ``1.2``, ``20260101``, ``anna:3``; a file's name where it has no number.
+        file: Its name, for people.
+        pieces: Its statements.
+    """
+
+    version: str
+    file: str
+    pieces: tuple[Piece, ...]
+
+
+def migrations(
+    files: Mapping[str, str], context: ServerContext, where: str, after: str = ""
+) -> list[Migration]:
+    """The migrations of a folder in the order in which their tool executes them.
+
+    Args:
+        files: Name → text, of all files whose names end with ``.sql``.
+        context: How the server that executes them reads a statement.
+        where: How messages name the folder.
+        after: The version up to which all are executed already; "" for none.
+
+    Raises:
+        ConfigError: The folder has no migration, is of several kinds, or has no such version.
+    """
+    found = list(_found(files, context, where))
+    for each in found:
+        _check_whole(each)
+    if not found:
+        raise ConfigError(f"{where} has no migration (*.sql)", code="SM-5604")
+    if not after:
+        return found
+    known = [n for n, each in enumerate(found, 1) if _plain(each.version) == _plain(after)]
+    if not known:
+        raise ConfigError(
+            f"{where} has no migration {after!r}",
+            hint=f"its versions: {', '.join(each.version for each in found)}",
+            code="SM-5604",
+        )
+    return found[known[-1] :]
+
+
+def _check_whole(migration: Migration) -> None:
+    """Raise when a statement has a placeholder: only the tool knows its value."""
+    for piece in migration.pieces:
+        if (found := _PLACEHOLDER.search(piece.sql)) is not None:
+            raise ConfigError(
+                f"{migration.file}:{piece.line}: the statement has the placeholder {found[0]}",
+                hint="put its value there, for example with envsubst, before you plan",
+                code="SM-5604",
+            )
+
+
+def _found(files: Mapping[str, str], context: ServerContext, where: str) -> Iterator[Migration]:
+    kinds = {
+        "Flyway": [name for name in files if _FLYWAY.fullmatch(name)],
+        "golang-migrate": [name for name in files if _UP.fullmatch(name) or _DOWN.fullmatch(name)],
+        "Liquibase": [name for name, text in files.items() if is_formatted(text)],
+    }
+    there = [kind for kind, names in kinds.items() if names]
+    if len(there) > 1:
+        raise ConfigError(
+            f"{where} has migrations of {' and of '.join(there)}",
+            hint="name the folder of one of them",
+            code="SM-5604",
+        )
+    if not there:
+        yield from _of_plain_files(files, context)
+        return
+    [kind] = there
+    if others := sorted(set(files) - set(kinds[kind])):
+        raise ConfigError(
+            f"{where} has migrations of {kind}, and {others[0]} is none",
+            hint="move other SQL files to another folder",
+            code="SM-5604",
+        )
+    if kind == "Flyway":
+        yield from _of_flyway(files, context)
+    elif kind == "golang-migrate":
+        ups = {name: found[1] for name in files if (found := _UP.fullmatch(name))}
+        for name in sorted(ups, key=lambda name: (int(ups[name]), name)):
+            yield Migration(ups[name], name, _pieces(files[name], context))
+    else:
+        for name in sorted(files):
+            for each in changesets(files[name], context.flavour, f"{where}/{name}"):
+                yield Migration(each.name, name, each.pieces)
+
+
+def _of_flyway(files: Mapping[str, str], context: ServerContext) -> Iterator[Migration]:
+    """Versioned ones by version, then repeatable ones by description; no undo, no baseline."""
+    versioned, repeatable = [], []
+    for name in files:
+        found = _FLYWAY.fullmatch(name)
+        assert found is not None
+        kind, version, words = found[1].upper(), found[2].replace("_", "."), found[3]
+        if kind == "V":
+            numbers = tuple(int(part) for part in version.split(".") if part)
+            versioned.append((_trimmed(numbers), version, name))
+        elif kind == "R":
+            repeatable.append((words, name))
+    for _, version, name in sorted(versioned):
+        yield Migration(version, name, _pieces(files[name], context))
+    for words, name in sorted(repeatable):
+        yield Migration(words, name, _pieces(files[name], context))
+
+
+def _of_plain_files(files: Mapping[str, str], context: ServerContext) -> Iterator[Migration]:
+    numbers = {name: found[1] for name in files if (found := _NUMBERED.match(name))}
+    by_number = len(numbers) == len(files)
+    for name in sorted(files, key=lambda name: (int(numbers[name]) if by_number else 0, name)):
+        version = numbers[name] if by_number else name
+        yield Migration(version, name, _pieces(_forward(files[name]), context))
+
+
+def _forward(text: str) -> str:
+    """The text without its way back; lines keep their numbers."""
+    kept, back = [], False
+    for line in text.splitlines():
+        if (way := _WAY.match(line)) is not None:
+            back = way[1].lower() == "down"
+        mark = _STATEMENT.match(line)
+        if mark is not None:
+            # goose executes what stands between the marks as one statement.
+            begins = mark[1].lower() == "begin"
+            kept.append(f"DELIMITER {_WHOLE}" if begins else f"{_WHOLE}\rDELIMITER ;")
+        else:
+            kept.append("" if back else line)
+    return "\n".join(kept)
+
+
+def _pieces(text: str, context: ServerContext) -> tuple[Piece, ...]:
+    return tuple(pieces(text, backslash_escapes=context.backslash_escapes))
+
+
+def _plain(version: str) -> str:
+    """A version for comparison: ``V1_2``, ``1.2`` and ``01.2.0`` are one."""
+    text = version.strip().removeprefix("V").removeprefix("v").replace("_", ".")
+    parts = text.split(".")
+    if not all(part.isdecimal() for part in parts):
+        return version
+    return ".".join(map(str, _trimmed(tuple(map(int, parts)))))
+
+
+def _trimmed(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    while len(numbers) > 1 and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return numbers

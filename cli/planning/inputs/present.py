@@ -1,0 +1,196 @@
+"""What the agents know now: from topics, from a bundle, or from files of CREATE TABLE."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from immutables import Map
+
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.handling.store import TrackedTables, last_statement
+from shardmerge.agents.preview.line import Line, LineState
+from shardmerge.agents.preview.rollout import TableFile
+from shardmerge.agents.preview.upstream import SourcePlace
+from shardmerge.agents.replay.bundle import Bundle
+from shardmerge.agents.replay.log import Refold, in_time
+from shardmerge.cli.bundles import folded, write_from_kafka
+from shardmerge.schemas.model.errors import ConfigError, ContractError
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
+from shardmerge.schemas.records.decisions import Outcome
+
+from .folders import databases_below, sql_files, text_of
+from .names import named_shards
+from .table_files import table_like, tables_of
+
+
+class LenientEnvironment(dict[str, str]):
+    """Environment variables; one that is not set has a value, too: no server is asked for it."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return f"${{{name}}}"
+
+
+def from_topics(pipeline: Pipeline) -> LineState:
+    """The present of a running pipeline: its topics are read, and nothing is written.
+
+    Raises:
+        StackError: Kafka does not answer, or a topic does not exist.
+        ContractError: The topics do not begin with their first record.
+    """
+    names = folded(pipeline, from_sources=True)
+    with tempfile.TemporaryFile() as file:
+        write_from_kafka(pipeline, names, file, required=names)
+        return from_bundle(pipeline, Bundle(file, f"Kafka at {pipeline.kafka.bootstrap_servers}"))
+
+
+def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
+    """The present at the end of a bundle.
+
+    Args:
+        pipeline: Whose routes and sources count; the bundle may be of an older file.
+        bundle: Of ``shardmerge export``.
+
+    Raises:
+        ContractError: The bundle lacks records.
+    """
+    log, *sources = folded(bundle.pipeline, from_sources=True)
+    tracker = Refold(TrackerHandler(bundle.pipeline))
+    coordinator = Refold(CoordinatorHandler(bundle.pipeline))
+    ends: dict[str, int] = {}
+    for fold, names in ((tracker, sources), (coordinator, [log])):
+        parts = [part for name in names for part in bundle.partitions(name)]
+        for part in parts:
+            if part.begin > 0:
+                raise ContractError(
+                    f"{part.topic}/{part.partition} begins at offset {part.begin}: the records "
+                    "before it were deleted, and a plan needs them all",
+                    hint="the topic's retention must be -1; plan from files of CREATE TABLE with "
+                    "--tables",
+                    code="SM-2118",
+                )
+            ends[part.topic] = part.end
+        for record in in_time(bundle.records(part) for part in parts):
+            fold.rows.take(fold.effects(record))
+    return line_state(pipeline, tracker, coordinator, ends)
+
+
+def from_tables(line: Line, tables: Iterable[TableFile]) -> LineState:
+    """The present that files describe.
+
+    Raises:
+        ConfigError: A table is unrouted or cannot be a shard, or the tables have no join.
+    """
+    state = LineState()
+    for table in tables:
+        state, answers = line.described(state, table)
+        for answer in answers:
+            if answer.decision.outcome is Outcome.HOLD:
+                raise ConfigError(
+                    f"{table.origin}: {answer.decision.shard} would be held before the rollout: "
+                    f"{answer.decision.reason}",
+                    hint=answer.decision.hint,
+                    code="SM-5604",
+                )
+    if not state.targets:
+        raise ConfigError(
+            "no table of the files is a shard: no route of the pipeline file fits",
+            hint="see database and table of [[routes]], and the databases that --tables names",
+            code="SM-5604",
+        )
+    return state
+
+
+def table_files(told: Sequence[str], pipeline: Pipeline) -> list[TableFile]:
+    """The tables of ``--tables``.
+
+    Args:
+        told: Each a folder ``PATH`` with ``SOURCE/DATABASE/*.sql``, or ``SOURCE/DATABASE=PATH``
+            for the tables of one database, or ``SOURCE/DATABASE.TABLE=PATH`` for shards that have
+            the table of one file; names with braces as in ``names.expanded``.
+        pipeline: Whose sources they are.
+
+    Raises:
+        ConfigError: A file cannot be read, or a source is not of the pipeline.
+    """
+    found: list[TableFile] = []
+    for each in told:
+        name, equals, path = each.rpartition("=")
+        where = f"--tables {each}"
+        if not equals:
+            found += _of_folder(Path(path), pipeline, where)
+        elif "." in name.partition("/")[2]:
+            text = text_of(Path(path))
+            for shard in named_shards([name], (), pipeline, where):
+                context = server_context(pipeline.source(shard.source))
+                found.append(table_like(text, path, shard, context))
+        else:
+            source, slash, database = name.partition("/")
+            if not slash or not database:
+                raise ConfigError(
+                    f"{where}: write SOURCE/DATABASE=PATH, or SOURCE/DATABASE.TABLE=PATH",
+                    code="SM-5601",
+                )
+            context = server_context(pipeline.source(source))
+            found += tables_of(sql_files(Path(path)), source, database, context)
+    return found
+
+
+def _of_folder(path: Path, pipeline: Pipeline, where: str) -> list[TableFile]:
+    if not path.is_dir():
+        raise ConfigError(
+            f"{where}: {path} is no folder",
+            hint="a single file needs SOURCE/DATABASE=PATH, or SOURCE/DATABASE.TABLE=PATH",
+            code="SM-5601",
+        )
+    found: list[TableFile] = []
+    for source, database, folder in databases_below(path):
+        context = server_context(pipeline.source(source))
+        found += tables_of(sql_files(folder), source, database, context)
+    if not found:
+        raise ConfigError(
+            f"{where}: no file SOURCE/DATABASE/*.sql with CREATE TABLE",
+            hint="for the files of one database write SOURCE/DATABASE=PATH",
+            code="SM-5604",
+        )
+    return found
+
+
+def line_state(
+    pipeline: Pipeline, tracker: Refold, coordinator: Refold, ends: Mapping[str, int]
+) -> LineState:
+    """What two folds know.
+
+    Args:
+        pipeline: Whose sources count.
+        tracker: Folded to its end.
+        coordinator: Likewise.
+        ends: Topic of a source's schema changes → offset of its next record.
+    """
+    known = TrackedTables().over(tracker.rows)
+    last = {s.name: last_statement(tracker.rows, s.name) for s in pipeline.sources}
+    places = {}
+    for source in pipeline.sources:
+        end = ends.get(topics.schema_changes(pipeline, source.name).name, 0)
+        latest, begun = last[source.name], SourcePosition(source.epoch, "", 0, 0)
+        at = begun if latest is None else max(begun, latest.position)
+        places[source.name] = SourcePlace.behind(end, at)
+    defaults = utf8mb4_defaults(pipeline.sources)
+    targets = {
+        target: replace(coordinator.rows.state(target), defaults=defaults)
+        for target in coordinator.rows.targets()
+    }
+    return LineState(
+        tables=Map({shard: known[shard] for shard in known}),
+        last=Map({name: each for name, each in last.items() if each is not None}),
+        places=Map(places),
+        targets=Map(targets),
+    )

@@ -1,0 +1,235 @@
+"""The rollout file: tables, and steps in their order. Reads the files that it names.
+
+.. code-block:: yaml
+
+    tables:
+      - shards: s{1..2}/app.t_1
+        file: tables/t.sql
+    steps:
+      - shards: "*"
+        sql: ALTER TABLE {table} ADD COLUMN n INT
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shardmerge.agents.preview.rollout import RolloutStep, TableFile
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import ShardId, quote_identifier
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.source_server import server_context
+
+from .folders import sql_files, text_of
+from .migrations import migrations
+from .names import named_shards
+from .table_files import table_like
+
+ORDERS = ("by-shard", "by-statement")
+_USE = re.compile(r"USE\s+`?([^`]+?)`?\s*", re.IGNORECASE)
+_TOP = ("tables", "steps")
+_TABLE = ("shards", "shard", "file", "sql")
+_STEP = ("shards", "shard", "file", "sql", "after", "order")
+
+
+@dataclass(frozen=True, slots=True)
+class StepEntry:
+    """One entry of ``steps``: statements, and the shards that execute them.
+
+    Attributes:
+        shards: As they are named; see ``names.named_shards``.
+        path: A file or folder of migrations; None when ``sql`` is given.
+        sql: One statement; ``{table}`` stands for each shard's table.
+        after: See ``migrations.migrations``.
+        order: ``by-shard``: every shard executes all statements before the next one begins;
+            ``by-statement``: every shard executes the first statement before the second one comes.
+        where: How messages name the entry.
+    """
+
+    shards: tuple[str, ...]
+    path: Path | None
+    sql: str = ""
+    after: str = ""
+    order: str = ORDERS[0]
+    where: str = "steps"
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutFile:
+    """What a rollout file says.
+
+    Attributes:
+        tables: The present tables; none when they are not in the file.
+        steps: Its entries.
+    """
+
+    tables: tuple[TableFile, ...]
+    steps: tuple[StepEntry, ...]
+
+
+def read_rollout(path: Path, pipeline: Pipeline) -> RolloutFile:
+    """Read a rollout file, and the table files that it names.
+
+    Raises:
+        ConfigError: It is no rollout file; the message says where.
+    """
+    try:
+        document = yaml.safe_load(text_of(path))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {error}", code="SM-5604") from error
+    top = _mapping(document, str(path), _TOP)
+    tables = [
+        table
+        for number, entry in enumerate(_list(top, "tables", str(path)), 1)
+        for table in _tables(entry, f"{path}: tables {number}", path.parent, pipeline)
+    ]
+    steps = [
+        _step(entry, f"{path}: steps {number}", path.parent)
+        for number, entry in enumerate(_list(top, "steps", str(path)), 1)
+    ]
+    if not steps:
+        raise ConfigError(f"{path}: steps is missing, or empty", code="SM-5604")
+    return RolloutFile(tuple(tables), tuple(steps))
+
+
+def steps_of(
+    entries: Sequence[StepEntry], live: Sequence[ShardId], pipeline: Pipeline
+) -> list[RolloutStep]:
+    """The steps of entries, in their order.
+
+    Args:
+        entries: Their files are read.
+        live: The live shards before the rollout, sorted.
+        pipeline: Whose shards they are.
+
+    Raises:
+        ConfigError: A shard or a migration is not there.
+    """
+    found: list[RolloutStep] = []
+    for entry in entries:
+        shards = named_shards(entry.shards, live, pipeline, entry.where)
+        written = _written(entry, {shard.source for shard in shards}, pipeline)
+        of_shard = [_of_shard(entry, shard, written[shard.source]) for shard in shards]
+        if entry.order == ORDERS[0]:
+            found += [step for steps in of_shard for step in steps]
+        else:
+            # Every shard has the same statements.
+            found += [step for steps in zip(*of_shard, strict=True) for step in steps]
+    return found
+
+
+def _written(
+    entry: StepEntry, sources: Collection[str], pipeline: Pipeline
+) -> dict[str, list[tuple[str, str]]]:
+    """Source → the entry's statements as that source's server reads them, each with its place."""
+    if entry.path is None:
+        return {name: [(entry.sql, "")] for name in sources}
+    files = sql_files(entry.path)
+    contexts = {name: server_context(pipeline.source(name)) for name in sources}
+    return {
+        name: [
+            (piece.sql, f"{each.file}:{piece.line}")
+            for each in migrations(files, context, str(entry.path), entry.after)
+            for piece in each.pieces
+        ]
+        for name, context in contexts.items()
+    }
+
+
+def _of_shard(
+    entry: StepEntry, shard: ShardId, written: Sequence[tuple[str, str]]
+) -> list[RolloutStep]:
+    for sql, place in written:
+        used = _USE.fullmatch(sql)
+        if used is not None and used[1] != shard.database:
+            raise ConfigError(
+                f"{place or entry.where}: USE {used[1]}, and {shard} is in {shard.database}",
+                hint="write the database before the tables' names",
+                code="SM-5604",
+            )
+    return [RolloutStep(shard, _for_table(sql, shard), place) for sql, place in written]
+
+
+def _for_table(sql: str, shard: ShardId) -> str:
+    return sql.replace("{table}", quote_identifier(shard.table))
+
+
+def _tables(entry: Any, where: str, folder: Path, pipeline: Pipeline) -> list[TableFile]:
+    told = _mapping(entry, where, _TABLE)
+    name, text = _sql_or_file(told, where, folder)
+    return [
+        table_like(text, name, shard, server_context(pipeline.source(shard.source)))
+        for shard in named_shards(_shards(told, where), (), pipeline, where)
+    ]
+
+
+def _sql_or_file(told: dict[str, Any], where: str, folder: Path) -> tuple[str, str]:
+    if "file" in told:
+        path = folder / _text(told, "file", where)
+        return str(path), text_of(path)
+    return where, _text(told, "sql", where)
+
+
+def _step(entry: Any, where: str, folder: Path) -> StepEntry:
+    told = _mapping(entry, where, _STEP)
+    if ("file" in told) == ("sql" in told):
+        raise ConfigError(f"{where}: give one of file and sql", code="SM-5604")
+    order = _text(told, "order", where, ORDERS[0])
+    if order not in ORDERS:
+        raise ConfigError(
+            f"{where}: order {order!r} is not known",
+            hint=f"known: {', '.join(ORDERS)}",
+            code="SM-5604",
+        )
+    return StepEntry(
+        shards=_shards(told, where),
+        path=folder / _text(told, "file", where) if "file" in told else None,
+        sql=_text(told, "sql", where, "").strip().rstrip(";"),
+        after=str(told.get("after", "")),
+        order=order,
+        where=where,
+    )
+
+
+def _shards(told: dict[str, Any], where: str) -> tuple[str, ...]:
+    named = told.get("shards", told.get("shard"))
+    names = [named] if isinstance(named, str) else named
+    if not names or not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+        raise ConfigError(
+            f"{where}: shards must be a shard, or a list of them, not {named!r}",
+            hint="such as s1/app.t_1, or '*' for all live shards",
+            code="SM-5604",
+        )
+    return tuple(names)
+
+
+def _mapping(value: Any, where: str, known: Sequence[str]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where} must be a mapping, not {value!r}", code="SM-5604")
+    if unknown := sorted(str(key) for key in value if key not in known):
+        raise ConfigError(
+            f"{where}: unknown key {unknown[0]!r}",
+            hint=f"known: {', '.join(known)}",
+            code="SM-5604",
+        )
+    return value
+
+
+def _list(top: dict[str, Any], key: str, where: str) -> list[Any]:
+    value = top.get(key) or []
+    if not isinstance(value, list):
+        raise ConfigError(f"{where}: {key} must be a list, not {value!r}", code="SM-5604")
+    return value
+
+
+def _text(told: dict[str, Any], key: str, where: str, default: str | None = None) -> str:
+    value = told.get(key, default)
+    if not isinstance(value, str):
+        raise ConfigError(f"{where}: {key} must be a text, not {value!r}", code="SM-5604")
+    return value

@@ -1,0 +1,242 @@
+"""A plan as it is shown: decisions with their ways out, sums, the safe order. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from immutables import Map
+
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.preview.line import Answer, Line, LineState
+from shardmerge.agents.preview.plan import LOCK, Plan, PlannedStep, held
+from shardmerge.agents.preview.safe_order import SafeOrder
+from shardmerge.cli.views.contradictions import conflict_of, conflict_path, sides_of
+from shardmerge.cli.views.shapes import Side, WayOut
+from shardmerge.cli.views.ways_out import out_of_hold, out_of_pause
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
+
+from .shapes import (
+    ShownAlternative,
+    ShownDecision,
+    ShownFixup,
+    ShownOrder,
+    ShownPlan,
+    ShownStatement,
+    ShownStep,
+)
+from .statements import shown_statement
+
+_WITH_WAYS = 20
+"""So many holds of one target and code are told with their ways out: each asks the coordinator."""
+_READ = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a report is about, besides the plan.
+
+    Attributes:
+        line: Of the pipeline.
+        path: Of the pipeline file, for commands.
+        present: See ``ShownPlan``.
+        rows: About how many rows the shards' tables have, as far as that is known.
+    """
+
+    line: Line
+    path: Path
+    present: str
+    rows: Mapping[ShardId, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """A target's state in a plan, as ``ways_out`` asks it."""
+
+    line: Line
+    target: TargetTable
+    state: TargetState
+
+    def answer(
+        self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""
+    ) -> Decision | None:
+        """What the coordinator would answer to a command."""
+        known = LineState(targets=Map({self.target: self.state}))
+        _, found = self.line.commanded(known, self.target, kind, shard, argument)
+        return None if found is None else found.decision
+
+
+def shown_plan(
+    asked: Asked,
+    plan: Plan,
+    order: SafeOrder | None = None,
+    alternatives: tuple[ShownAlternative, ...] = (),
+) -> ShownPlan:
+    """A plan as it is shown.
+
+    Args:
+        asked: What it is about.
+        plan: In the order that was given.
+        order: What the search for a safe order found; None when nothing was searched.
+        alternatives: Of ``--compare``.
+    """
+    told: Counter[tuple[str, str]] = Counter()
+    steps = tuple(_step(asked, step, told) for step in plan.steps)
+    sums = sums_of("", plan)
+    return ShownPlan(
+        pipeline=asked.line.pipeline.name,
+        present=asked.present,
+        shards=sum(len(state.shards) for state in plan.before.targets.values()),
+        clean=is_clean(plan),
+        holds=sums.holds,
+        conflicts=sums.conflicts,
+        held_before=tuple(map(str, sorted(held(plan.before)))),
+        left_held=sums.left_held,
+        lossy=sums.lossy,
+        read_again=sums.read_again,
+        steps=steps,
+        order=None if order is None else _order(order),
+        alternatives=alternatives,
+    )
+
+
+def is_clean(plan: Plan) -> bool:
+    """Whether nothing holds a shard, and nobody is left held."""
+    return not plan.holds and not plan.left_held
+
+
+def sums_of(setting: str, plan: Plan) -> ShownAlternative:
+    """The sums of a plan, and a few words about each of its steps.
+
+    Args:
+        setting: See ``ShownAlternative``.
+        plan: Any.
+    """
+    holds = [answer for _, answer in plan.holds]
+    statements = [
+        shown_statement(statement, answer.before)
+        for step in plan.steps
+        for answer in step.answers
+        for statement in answer.decision.statements
+    ]
+    read = {
+        fixup.shard
+        for step in plan.steps
+        for answer in step.answers
+        for fixup in answer.decision.fixups
+        if fixup.kind in _READ
+    }
+    return ShownAlternative(
+        setting=setting,
+        holds=len(holds),
+        conflicts=sum(1 for answer in holds if answer.decision.conflict),
+        left_held=tuple(map(str, plan.left_held)),
+        statements=len(statements),
+        lossy=sum(1 for statement in statements if statement.lossy),
+        read_again=tuple(map(str, sorted(read))),
+        steps=tuple(in_words(step) for step in plan.steps),
+    )
+
+
+def in_words(step: PlannedStep) -> str:
+    """What is decided about a step, in a few words."""
+    return ", ".join(_in_words(answer.decision) for answer in step.answers) or "no DDL"
+
+
+def _in_words(decision: Decision) -> str:
+    if decision.outcome is Outcome.HOLD:
+        return "waits for the lock" if decision.code == LOCK else f"hold {decision.code}"
+    kinds = Counter(statement.kind.value for statement in decision.statements)
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return f"{decision.outcome.value} ({told})" if told else decision.outcome.value
+
+
+def _step(asked: Asked, step: PlannedStep, told: Counter[tuple[str, str]]) -> ShownStep:
+    return ShownStep(
+        number=step.number,
+        shard=str(step.step.shard),
+        sql=step.step.sql,
+        origin=step.step.origin,
+        decisions=tuple(_decision(asked, answer, told) for answer in step.answers),
+    )
+
+
+def _decision(asked: Asked, answer: Answer, told: Counter[tuple[str, str]]) -> ShownDecision:
+    decision = answer.decision
+    sides: tuple[Side, ...] = ()
+    ways: tuple[WayOut, ...] = ()
+    if decision.outcome is Outcome.HOLD or decision.pauses:
+        told[str(decision.target), decision.code] += 1
+        if told[str(decision.target), decision.code] <= _WITH_WAYS:
+            sides, ways = _sides(answer), tuple(_ways(asked, answer))
+    return ShownDecision(
+        target=str(decision.target or ""),
+        version=decision.version,
+        shard=str(decision.shard or ""),
+        outcome=decision.outcome.value,
+        waits_for_lock=decision.outcome is Outcome.HOLD and decision.code == LOCK,
+        reason=decision.reason,
+        hint=decision.hint,
+        code=decision.code,
+        conflict=decision.conflict,
+        sides=sides,
+        ways=ways,
+        statements=tuple(_statements(answer)),
+        fixups=tuple(_fixup(asked, fixup) for fixup in decision.fixups),
+        released=tuple(map(str, decision.released)),
+        warnings=decision.warnings,
+    )
+
+
+def _statements(answer: Answer) -> Iterator[ShownStatement]:
+    for statement in answer.decision.statements:
+        yield shown_statement(statement, answer.before)
+
+
+def _sides(answer: Answer) -> tuple[Side, ...]:
+    if not answer.decision.conflict or answer.after is None:
+        return ()
+    path = conflict_path(conflict_of(answer.after), answer.decision.reason)
+    return sides_of(answer.after, path)
+
+
+def _ways(asked: Asked, answer: Answer) -> Iterator[WayOut]:
+    state, target = answer.after, answer.decision.target
+    if state is None or target is None:
+        return
+    answers = _Answers(asked.line, target, state)
+    shard = state.shards.get(answer.decision.shard) if answer.decision.shard else None
+    if shard is not None and shard.hold is not None:
+        yield from out_of_hold(answers, shard, asked.path)
+    for paused in answer.decision.pauses:
+        yield from out_of_pause(answers, paused, asked.path)
+
+
+def _fixup(asked: Asked, fixup: Fixup) -> ShownFixup:
+    return ShownFixup(
+        str(fixup.shard),
+        fixup.kind.value,
+        fixup.columns,
+        fixup.reason,
+        asked.rows.get(fixup.shard),
+    )
+
+
+def _order(order: SafeOrder) -> ShownOrder:
+    if order.numbers:
+        fewest = "no order without a hold moves fewer" if order.shortest else (
+            "one that moves fewer may exist"
+        )  # fmt: skip
+        note = f"this order leads to no hold; steps moved: {order.moved} ({fewest})"
+    elif order.exhausted:
+        note = "no order of these steps that keeps each shard's own leads to no hold"
+    else:
+        note = (
+            "no order without a hold was found, neither by trying statements (so far "
+            f"{order.folded}, see --bound) nor by putting off what holds; there may be one"
+        )
+    return ShownOrder(order.numbers, order.moved, order.shortest, note)

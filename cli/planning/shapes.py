@@ -1,0 +1,182 @@
+"""The values that ``shardmerge plan --json`` prints. Pure; see ``cli.views.shapes``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shardmerge.cli.views.shapes import Side, WayOut
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStatement:
+    """A statement that the target would get.
+
+    Attributes:
+        sql: The statement.
+        kind: ``expanding``, ``contracting``, ``switching`` or ``rows``.
+        waits_for: Which rows it waits for, and which wait for it.
+        lossy: Which values are gone from the target after it; "" when none are.
+    """
+
+    sql: str
+    kind: str
+    waits_for: str
+    lossy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFixup:
+    """What would be done about existing rows that the change altered without row events.
+
+    Attributes:
+        shard: Whose rows.
+        kind: ``snapshot``, ``reload`` and ``whole`` read the shard's table again; ``update``,
+            ``accept`` and ``hold`` do not.
+        columns: The columns in which rows may differ.
+        reason: What the shard's rows hold, and what the target's rows hold.
+        rows: About how many rows the table has, by its server's statistics; null when no server was
+            asked.
+    """
+
+    shard: str
+    kind: str
+    columns: tuple[str, ...]
+    reason: str
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDecision:
+    """One decision of the agents.
+
+    Attributes:
+        target: As ``database.table``; "" for a statement that concerns no shard.
+        version: Of the target.
+        shard: As ``source/database.table``.
+        outcome: ``emit``, ``no-op``, ``hold`` or ``ignored``.
+        waits_for_lock: Whether the hold is a wait for the DDL lock, which pessimistic mode has for
+            every change: it does not count among the plan's holds unless it stays.
+        reason: Why, one sentence.
+        hint: What ends a hold; "" without one.
+        code: Of a hold, such as ``SM-1203``; "" without one.
+        conflict: Path and both sides where the schemas have no join; "" otherwise.
+        sides: For a conflict about a column: its definitions, and the shards that have them.
+        ways: For a hold: how it can be ended. For a target's first 20 holds of each code; further
+            holds have the same ways.
+        statements: What the target gets, in order.
+        fixups: Shards whose existing rows may differ from the target's.
+        released: Held shards that go on.
+        warnings: What should be known although nothing is held.
+    """
+
+    target: str
+    version: int
+    shard: str
+    outcome: str
+    waits_for_lock: bool
+    reason: str
+    hint: str
+    code: str
+    conflict: str
+    sides: tuple[Side, ...]
+    ways: tuple[WayOut, ...]
+    statements: tuple[ShownStatement, ...]
+    fixups: tuple[ShownFixup, ...]
+    released: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """One statement of the rollout.
+
+    Attributes:
+        number: From 1, in the order that was given.
+        shard: On whose source it is executed.
+        sql: The statement.
+        origin: Where it is written, such as ``V2__add.sql:3``; "" when in no file of its own.
+        decisions: What the agents decide; none for a statement that changes rows or settings only.
+    """
+
+    number: int
+    shard: str
+    sql: str
+    origin: str
+    decisions: tuple[ShownDecision, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOrder:
+    """An order of the same steps that leads to no hold.
+
+    Attributes:
+        steps: The steps' numbers in that order; none when no such order was found.
+        moved: How many of them are moved.
+        shortest: Whether no order without a hold moves fewer.
+        note: What was found, or not, in a sentence.
+    """
+
+    steps: tuple[int, ...]
+    moved: int
+    shortest: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAlternative:
+    """The same steps under another policy or mode.
+
+    Attributes:
+        setting: Such as ``renames=hold``.
+        holds: How many decisions hold their shard.
+        conflicts: How many of them because the schemas have no join.
+        left_held: Shards that are held at the end and were not before.
+        statements: How many statements the targets get.
+        lossy: How many of these lose values.
+        read_again: Shards whose tables are read again.
+        steps: For each step, in order, what is decided, in a few words.
+    """
+
+    setting: str
+    holds: int
+    conflicts: int
+    left_held: tuple[str, ...]
+    statements: int
+    lossy: int
+    read_again: tuple[str, ...]
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownPlan:
+    """What ``shardmerge plan`` prints.
+
+    Attributes:
+        pipeline: Its name.
+        present: Where the present tables come from: ``topics``, ``bundle`` or ``files``.
+        shards: How many live shards there are before the rollout.
+        clean: Whether there is no hold and nobody is left held: the exit code is 0.
+        holds: How many decisions hold their shard, without waits for the DDL lock.
+        conflicts: How many of them because the schemas have no join.
+        held_before: Shards that are held already before the rollout.
+        left_held: Shards that are held at the end and were not before.
+        lossy: How many statements of targets lose values.
+        read_again: Shards whose tables are read again, each once.
+        steps: In the order that was given.
+        order: Null when the given order leads to no hold, or when none was asked for.
+        alternatives: Of ``--compare``, in its order.
+    """
+
+    pipeline: str
+    present: str
+    shards: int
+    clean: bool
+    holds: int
+    conflicts: int
+    held_before: tuple[str, ...]
+    left_held: tuple[str, ...]
+    lossy: int
+    read_again: tuple[str, ...]
+    steps: tuple[ShownStep, ...]
+    order: ShownOrder | None
+    alternatives: tuple[ShownAlternative, ...]

@@ -1,0 +1,133 @@
+"""A plan as plain lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shardmerge.schemas.codes.registry import coded
+
+from .runs import runs
+from .shapes import ShownAlternative, ShownDecision, ShownPlan, ShownStep
+
+_MOST_SHARDS = 5
+
+
+def plan_lines(plan: ShownPlan) -> Iterator[str]:
+    """The lines: each step with its decisions, then the verdict, the safe order, alternatives."""
+    yield (
+        f"plan for pipeline {plan.pipeline}: {_count(len(plan.steps), 'step')}, "
+        f"{_count(plan.shards, 'live shard')} (present: {plan.present})"
+    )
+    for run in runs(plan.steps):
+        yield ""
+        yield from _step(run.first)
+        if run.more:
+            yield f"    and {_count(run.more, 'step')} more like it"
+    yield ""
+    if plan.held_before:
+        yield f"held already before the rollout: {several(plan.held_before)}"
+    yield verdict(plan)
+    if plan.read_again:
+        yield f"tables read again: {several(plan.read_again)}"
+    if plan.order is not None:
+        yield f"safe order: {plan.order.note}"
+        if plan.order.steps:
+            yield f"  {in_ranges(plan.order.steps)}"
+    if plan.alternatives:
+        yield ""
+        yield "side by side:"
+        yield from map(_alternative, plan.alternatives)
+
+
+def verdict(plan: ShownPlan) -> str:
+    """The plan in one sentence."""
+    told = [
+        _count(plan.holds, "hold"),
+        _count(plan.conflicts, "conflict"),
+        f"statements that lose values: {plan.lossy:,}",
+    ]
+    end = f"; held at the end: {several(plan.left_held)}" if plan.left_held else ""
+    word = "clean" if plan.clean else "NOT CLEAN"
+    return f"{word}: {', '.join(told)}{end}"
+
+
+def several(names: tuple[str, ...]) -> str:
+    """Some names; of many only the first ones."""
+    if (more := len(names) - _MOST_SHARDS) <= 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_SHARDS])} and {more} more"
+
+
+def in_ranges(numbers: tuple[int, ...]) -> str:
+    """Numbers in their order, neighbours that ascend by one joined: ``1-3, 7, 4-6``."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] + 1 == number:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
+
+
+def told_rows(rows: int | None) -> str:
+    """How many rows a table has, as far as it is known."""
+    return "rows unknown" if rows is None else f"about {rows:,} rows"
+
+
+def decided(decision: ShownDecision) -> str:
+    """What is decided, and for which target or shard."""
+    if decision.outcome == "hold":
+        word = "waits for the DDL lock" if decision.waits_for_lock else "HOLD"
+        return f"{word} {decision.shard}: {coded(decision.code, decision.reason)}"
+    if not decision.target:
+        return f"{decision.outcome}: {decision.reason}"
+    return f"{decision.outcome} {decision.target}/{decision.version}: {decision.reason}"
+
+
+def _step(step: ShownStep) -> Iterator[str]:
+    origin = f"  [{step.origin}]" if step.origin else ""
+    sql = " ".join(step.sql.split())
+    yield f"{step.number}. {step.shard}: {sql}{origin}"
+    if not step.decisions:
+        yield "    no DDL: its rows come as row events"
+    for decision in step.decisions:
+        yield from (f"    {line}" for line in _decision(decision))
+
+
+def _decision(decision: ShownDecision) -> Iterator[str]:
+    yield decided(decision)
+    for side in decision.sides:
+        yield f"  {side.definition}: {several(side.shards)}"
+    for way in decision.ways:
+        if way.command:
+            yield f"  way out: {way.command}"
+            yield f"    {way.does}"
+        else:
+            yield f"  way out: {way.does}"
+    for statement in decision.statements:
+        yield f"  {statement.kind}: {statement.sql}"
+        yield f"    waits for {statement.waits_for}"
+        if statement.lossy:
+            yield f"    LOSSY: {statement.lossy}"
+    for fixup in decision.fixups:
+        yield f"  {fixup.kind} {fixup.shard} ({told_rows(fixup.rows)}): {fixup.reason}"
+    if decision.released:
+        yield f"  released: {several(decision.released)}"
+    for warning in decision.warnings:
+        yield f"  warning: {warning}"
+
+
+def _alternative(each: ShownAlternative) -> str:
+    told = [
+        _count(each.holds, "hold"),
+        _count(each.conflicts, "conflict"),
+        _count(each.statements, "statement"),
+        f"{each.lossy} lossy",
+        f"tables read again: {len(each.read_again)}",
+        f"held at the end: {several(each.left_held) or 'none'}",
+    ]
+    return f"  {each.setting}: {', '.join(told)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

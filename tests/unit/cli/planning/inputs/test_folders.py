@@ -1,0 +1,39 @@
+"""Files and folders of SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shardmerge.cli.planning.inputs.folders import databases_below, sql_files
+from shardmerge.schemas.model.errors import ConfigError
+
+
+def test_a_folders_sql_files_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_bytes(b"\xef\xbb\xbfx")
+    (tmp_path / "b.txt").write_text("never")
+    assert sql_files(tmp_path) == {"a.sql": "x"}
+    assert sql_files(tmp_path / "a.sql") == {"a.sql": "x"}
+
+
+def test_files_that_would_be_passed_over_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "a.sql").write_text("x")
+    with pytest.raises(ConfigError, match="has SQL files in folders of its own"):
+        sql_files(tmp_path)
+
+
+def test_what_is_not_utf8_or_not_there_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.sql").write_bytes(b"ab\xff")
+    with pytest.raises(ConfigError, match=r"is not UTF-8 \(byte 3\)"):
+        sql_files(tmp_path)
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        sql_files(tmp_path / "none.sql")
+
+
+def test_databases_are_folders_in_folders_of_sources(tmp_path: Path) -> None:
+    for name in ("s2/b", "s1/a", "s1/.git", ".git/x"):
+        (tmp_path / name).mkdir(parents=True)
+    found = [(source, database) for source, database, _ in databases_below(tmp_path)]
+    assert found == [("s1", "a"), ("s2", "b")]

@@ -1,0 +1,45 @@
+"""A plan as text: numbers and names of many, and runs of like steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardmerge.cli.planning.runs import runs
+from shardmerge.cli.planning.shapes import ShownDecision, ShownFixup, ShownStep
+from shardmerge.cli.planning.text import in_ranges, several, told_rows
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [((), ""), ((1,), "1"), ((1, 2, 3), "1-3"), ((2, 1), "2, 1"), ((4, 5, 1, 2, 6), "4-5, 1-2, 6")],
+)
+def test_neighbours_are_joined(numbers: tuple[int, ...], text: str) -> None:
+    assert in_ranges(numbers) == text
+
+
+def test_of_many_names_the_first_are_told() -> None:
+    assert several(tuple("abcdef")) == "a, b, c, d, e, f"
+    assert several(tuple("abcdefg")) == "a, b, c, d, e and 2 more"
+
+
+def test_rows_are_told_as_far_as_they_are_known() -> None:
+    assert told_rows(None) == "rows unknown"
+    assert told_rows(1200) == "about 1,200 rows"
+
+
+def step(number: int, sql: str = "ALTER TABLE t_{} DROP a", fixup: bool = False) -> ShownStep:
+    shard = f"s1/app.t_{number}"
+    fixups = (ShownFixup(shard, "accept", ("a",), "why"),) if fixup else ()
+    decision = ShownDecision(
+        "m.t", number, shard, "no-op", False, "why", "", "", "", (), (), (), fixups, (), ()
+    )
+    return ShownStep(number, shard, sql.format(number), "", (decision,))
+
+
+def test_like_steps_are_one_run_and_others_stand_alone() -> None:
+    steps = [step(1), step(2), step(3), step(4, fixup=True), step(5), step(6)]
+    assert [(run.first.number, run.more) for run in runs(steps)] == [
+        (1, 2), (4, 0), (5, 0), (6, 0),
+    ]  # fmt: skip
+    other = [step(1), step(2, "ALTER TABLE t_{} DROP b"), step(3)]
+    assert [run.more for run in runs(other)] == [0, 0, 0]
