@@ -30,7 +30,7 @@ def row_digest(hashed: Sequence[ValueText]) -> str:
     It is NULL for a row whose text is longer than ``max_allowed_packet``.
     """
     values = [text.in_row for text in hashed]
-    nulls = ", ".join(f"ISNULL({text.sql})" for text in hashed)
+    nulls = ", ".join(f"ISNULL({text.value})" for text in hashed)
     lengths = [text.length for text in hashed if text.length and not text.is_long]
     parts = ", ".join(["'#'", *values, f"CONCAT({nulls})", *lengths])
     return f"CAST(CONV(LEFT(MD5(CONCAT_WS({parts})), 16), 16, 10) AS UNSIGNED)"

@@ -23,7 +23,7 @@ tests/integration/mysql/test_validation.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from shardmerge.schemas.model.tables import Column, Default, DefaultKind
 from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
@@ -49,12 +49,14 @@ class ValueText:
         is_long: Whether a row's text has a digest in place of the value, so that it stays shorter
             than ``max_allowed_packet``.
         is_json: Whether other texts can mean the same value.
+        value: SQL of the value itself, which is NULL when the text is.
     """
 
     sql: str
     length: str = ""
     is_long: bool = False
     is_json: bool = False
+    value: str = ""
 
     @property
     def in_row(self) -> str:
@@ -78,6 +80,10 @@ def value_text(
     """
     if form_of(kind) is None or form_of(wanted) is None:
         return None
+    return replace(_written(value, kind, wanted, points), value=value)
+
+
+def _written(value: str, kind: ColumnType, wanted: ColumnType, points: bool) -> ValueText:
     name = wanted.name
     if name in _DOUBLES:
         return ValueText(_double(value, points))

@@ -18,7 +18,7 @@ OWN = "CREATE TABLE t (id int PRIMARY KEY, a text)"
 TABLE = compared_table(target(OWN), [shard(S1, OWN)])
 DIGEST = (
     "CAST(CONV(LEFT(MD5(CONCAT_WS('#', CAST(`id` + 0 AS CHAR), MD5(CAST(`a` AS BINARY)),"
-    " CONCAT(ISNULL(CAST(`id` + 0 AS CHAR)), ISNULL(CAST(`a` AS BINARY))))), 16), 16, 10)"
+    " CONCAT(ISNULL(`id`), ISNULL(`a`)))), 16), 16, 10)"
     " AS UNSIGNED)"
 )
 
