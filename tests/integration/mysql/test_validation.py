@@ -310,7 +310,7 @@ def test_mariadb_and_mysql_write_every_type_alike(
         f"(id INT PRIMARY KEY, {', '.join(f'{c[0]} {c[side]}' for c in columns)})"
         for side in (1, 2)
     )
-    # What a target's type would keep of a literal and a shard's does not: digits, and trailing spaces.
+    # A target's type would keep digits and trailing spaces that the shard's does not.
     written = [
         [value for value in values if kind != "FLOAT" and not value.endswith(" '")] or ["0.5", "-2"]
         for kind, _, values in TYPES
