@@ -65,7 +65,7 @@ def read(port: int) -> float:
     for table in ("app.t_1", "merged.t"):
         connection = pymysql.connect(
             host="127.0.0.1", port=port, user=USER, password=PASSWORD, cursorclass=SSCursor,
-            conv={}, ssl_disabled=True,
+            conv={}, autocommit=None, ssl_disabled=True,
         )  # fmt: skip
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {table}")

@@ -188,10 +188,11 @@ class _Server:
                 self._server,
                 connect_timeout=TIMEOUT_S,
                 read_timeout=_QUERY_S + TIMEOUT_S,
-                autocommit=True,
+                autocommit=None,  # PyMySQL cannot set it without conversions
                 conv={},
             )
             with self._connection.cursor() as cursor:
+                cursor.execute("SET SESSION autocommit = 1")
                 for statement in session_settings(_LOCK_WAIT_S, _QUERY_S, mariadb=self._is_mariadb):
                     cursor.execute(statement)
         return self._connection

@@ -31,6 +31,11 @@ def found_by(line: Line, *words: str) -> ValidatedTarget:
     return from_plain(ValidatedTarget, json.loads(text))
 
 
+def is_known(line: Line) -> bool:
+    """Whether the target has its first decision."""
+    return any(str(target) == TARGET for target in line.observer.facts().joined)
+
+
 def told(report: ValidatedTarget) -> list[tuple[str, str, str]]:
     return sorted((d.kind, d.key[0], d.shard) for d in report.differences)
 
@@ -90,6 +95,9 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
     writer = Writer(line)
     try:
         deadline = time.monotonic() + PATIENCE_S
+        while not is_known(line):
+            assert time.monotonic() < deadline
+            time.sleep(0.3)
         while (clean := found_by(line)).in_doubt or not clean.is_clean or clean.rows < 600:
             # The first rows are on their way, or the table is being read again for its default.
             assert not clean.differences, clean
