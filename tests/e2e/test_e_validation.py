@@ -130,6 +130,7 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
             assert time.monotonic() < deadline
         assert told(report) == [("extra", "5000", "")]
         in_target(line, report.differences[0].repair)
-        assert validate(line).exit_code == 0
+        last = validate(line)
+        assert last.exit_code == 0, last.output
     finally:
         writer.end()
