@@ -24,6 +24,8 @@ from .table_facts import TableFacts
 _SETTLE_AT = 1_000
 """So many rows in doubt are looked at before more ranges are compared."""
 _PAUSE_S = 1.0
+_MOMENT_S = 10.0
+"""How long a shard that has just begun to wait is given to go on."""
 Facts = Callable[[], TableFacts]
 """Reads what the topics say of the target now."""
 
@@ -80,6 +82,7 @@ class TargetRun:
         self._facts, self._only, self._limits = facts, only, limits
         self._servers, self._passing = servers, passing
         self._state, self._watcher = state, watcher
+        self._hindered: set[ShardId] = set()
         self.known = self._ready()
         table = compared_table(self.known.target, self.known.shards, only)
         self.validation = self._begin(table)
@@ -181,11 +184,20 @@ class TargetRun:
         return True
 
     def _ready(self) -> TableFacts:
-        """What the topics say once every statement is executed, or patience ends."""
-        until = time.monotonic() + self._limits.patience_s
-        while not (known := self._facts()).executed and time.monotonic() < until:
+        """What the topics say once every statement is executed, or patience ends.
+
+        A shard that waits for a moment only, as under traffic, is given some seconds.
+        """
+        began = time.monotonic()
+        while True:
+            known = self._facts()
+            hindered = {s.shard for s in known.shards if s.obstacle}
+            waited = time.monotonic() - began
+            settled = hindered <= self._hindered or waited >= _MOMENT_S
+            if (known.executed and settled) or waited >= self._limits.patience_s:
+                self._hindered = hindered
+                return known
             time.sleep(_PAUSE_S)
-        return known
 
     def _begin(self, table: ComparedTable) -> TableValidation:
         shards = [side.shard for side in table.shards if side.shard is not None]

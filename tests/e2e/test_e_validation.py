@@ -116,7 +116,7 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
 
         asked = validate(line, "--repair", "reread")
         assert asked.exit_code == 1
-        assert "asked for 2 readings" in asked.stderr
+        assert "asked for 2 readings" in asked.stderr, asked.output
         deadline = time.monotonic() + PATIENCE_S
         while in_target(line, f"SELECT COUNT(*) FROM {TARGET} WHERE id = 1100 OR c = 8") != 1:
             assert time.monotonic() < deadline

@@ -126,6 +126,15 @@ def test_a_shard_that_cannot_be_compared_is_counted() -> None:
     assert run.stopped == "no shard can be compared"
 
 
+def test_a_shard_that_waits_for_a_moment_is_compared() -> None:
+    answers = [replace(FACTS, shards=(shard(S1, OWN, obstacle="its rows wait"),)), FACTS]
+    run = run_of(
+        SilentServers(ROWS, dict(ROWS)), lambda: answers.pop(0) if len(answers) > 1 else answers[0]
+    )
+    run.run()
+    assert (run.obstacles, run.stopped, run.validation.rows) == (0, "", 30)
+
+
 def test_a_comparison_goes_on_where_it_ended(tmp_path: Path) -> None:
     path, asked = tmp_path / "state", 0
 
