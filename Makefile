@@ -124,6 +124,10 @@ test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a 
 test-sources: $(ARTIFACTS) | java ## The contract of sources on every server: MySQL 5.7, 8.0, 9.7, MariaDB 10.11, 11.8 (make test: a part of it)
 	SHARDMERGE_SOURCES=all $(PY) -m pytest tests/sources $(ARGS)
 
+.PHONY: test-service
+test-service: $(ARTIFACTS) | java ## The systemd unit on a real systemd in namespaces of its own (needs root)
+	$(PY) -m pytest tests/service $(ARGS)
+
 .PHONY: test-monitoring
 test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a real Prometheus, and the JMX exporter on a real Connect
 	$(PY) -m pytest tests/monitoring $(ARGS)

@@ -75,7 +75,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         with mysql_cursor(pipeline.target) as cursor:
             found += target_findings(pipeline.target, _variables(cursor))
             for target in _targets(pipeline, tables):
-                found += table_findings(_facts(cursor, target))
+                found += table_findings(_facts(cursor, pipeline, target))
     except (pymysql.MySQLError, ConfigError) as error:
         found.append(Finding("target", mysql_error(error), code="SM-6101"))
     return found
@@ -222,7 +222,7 @@ def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:
     }
 
 
-def _facts(cursor: Cursor, target: TargetTable) -> TargetFacts:
+def _facts(cursor: Cursor, pipeline: Pipeline, target: TargetTable) -> TargetFacts:
     name = (target.database, target.table)
     cursor.execute(
         "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",
@@ -243,7 +243,27 @@ def _facts(cursor: Cursor, target: TargetTable) -> TargetFacts:
         (*name, *name),
     )
     keys = tuple(str(row[0]) for row in cursor.fetchall())
-    return TargetFacts(target, str(rows[0][0] or "") if rows else "", triggers, keys)
+    engine = str(rows[0][0] or "") if rows else ""
+    of_others = bool(rows) and not _is_in_journal(cursor, pipeline, target)
+    return TargetFacts(target, engine, triggers, keys, of_others)
+
+
+def _is_in_journal(cursor: Cursor, pipeline: Pipeline, target: TargetTable) -> bool:
+    """Whether the sink has executed a statement about the target."""
+    database = pipeline.target.control_database
+    cursor.execute(
+        "SELECT COUNT(*) FROM information_schema.tables"
+        " WHERE table_schema = %s AND table_name = 'ddl_journal'",
+        (database,),
+    )
+    if not cursor.fetchall()[0][0]:
+        return False
+    cursor.execute(
+        f"SELECT 1 FROM {quote_identifier(database)}.ddl_journal"
+        " WHERE pipeline = %s AND target_database = %s AND target_table = %s LIMIT 1",
+        (pipeline.name, target.database, target.table),
+    )
+    return bool(cursor.fetchall())
 
 
 def _variables(cursor: Cursor) -> dict[str, str]:

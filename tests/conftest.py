@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from shardmerge.connectors.event_log import LIBRARIES, LOG_FORMAT
 
-LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring")
+LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring",
+          "service")  # fmt: skip
 HERE = Path(__file__).resolve().parent
 
 # `derandomize` in CI: the same commit gives the same result; `nightly` is where surprises belong.
@@ -65,7 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if level in LEVELS:
             item.add_marker(getattr(pytest.mark, level))
         if (
-            level in ("properties", "integration", "e2e", "tidb", "sources", "monitoring")
+            level not in ("unit", "golden")
+            and level in LEVELS
             and item.get_closest_marker("timeout") is None
         ):
             item.add_marker(pytest.mark.timeout(600))

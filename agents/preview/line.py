@@ -86,13 +86,15 @@ class Line:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self._contexts = {s.name: server_context(s) for s in pipeline.sources}
-        self._epochs = {source.name: source.epoch for source in pipeline.sources}
+        self._sources = {source.name: source for source in pipeline.sources}
         self._defaults = utf8mb4_defaults(pipeline.sources)
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
         self._commands = topics.commands(pipeline).name
 
     def described(self, state: LineState, table: TableFile) -> tuple[LineState, tuple[Answer, ...]]:
-        """A table as a snapshot describes it."""
+        """A table as a snapshot describes it; no answer where no connector reads its database."""
+        if not self._is_read(table.shard):
+            return state, ()
         place = self._place(state, table.shard.source)
         event = described(table.shard, table.sql, place)
         moved = replace(place, offset=place.offset + 1)
@@ -104,8 +106,10 @@ class Line:
 
         Returns:
             The state after it, and the decisions in their order: none for a statement that changes
-            rows or settings only.
+            rows or settings only, or a database that no connector reads.
         """
+        if not self._is_read(step.shard):
+            return state, ()
         source = step.shard.source
         place = self._place(state, source)
         events = changes(step.shard, step.sql, place, self._contexts[source])
@@ -142,9 +146,12 @@ class Line:
         )
         return after, Answer(step.decision, before, step.state)
 
+    def _is_read(self, shard: ShardId) -> bool:
+        return self._sources[shard.source].reads_database(shard.database)
+
     def _place(self, state: LineState, source: str) -> SourcePlace:
         known = state.places.get(source)
-        return SourcePlace.beginning(self._epochs[source]) if known is None else known
+        return SourcePlace.beginning(self._sources[source].epoch) if known is None else known
 
     def _folded(
         self, state: LineState, event: SchemaChangeEvent

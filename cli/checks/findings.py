@@ -62,9 +62,11 @@ class TargetFacts:
         engine: "" when there is no such table yet.
         triggers: Their names.
         foreign_keys: Those of the table, and those of others that refer to it.
+        of_others: Whether it exists and the sink's journal has no statement about it.
     """
 
     table: TargetTable
     engine: str = ""
     triggers: tuple[str, ...] = ()
     foreign_keys: tuple[str, ...] = ()
+    of_others: bool = False

@@ -276,6 +276,12 @@ def table_findings(facts: TargetFacts) -> list[Finding]:
     """What is wrong with a table that exists under a target's name."""
     where = f"target {facts.table}"
     found = []
+    if facts.of_others:
+        text = (
+            "it exists, and this pipeline's sink has not made it: rows that are in it stay, "
+            "whether a shard has them or not"
+        )
+        found.append(Finding(where, text, fault=False, code="SM-6305"))
     if facts.engine and facts.engine.upper() != "INNODB":
         found.append(
             Finding(

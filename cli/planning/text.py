@@ -89,7 +89,7 @@ def _step(step: ShownStep) -> Iterator[str]:
     sql = " ".join(step.sql.split())
     yield f"{step.number}. {step.shard}: {sql}{origin}"
     if not step.decisions:
-        yield "    no DDL: its rows come as row events"
+        yield "    decides nothing: it changes no table's schema, or its database is not captured"
     for decision in step.decisions:
         yield from (f"    {line}" for line in _decision(decision))
 

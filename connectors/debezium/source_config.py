@@ -39,18 +39,6 @@ _GRAMMARS: Mapping[str, Mapping[str, str]] = {
     "mysql": {"ddl.parser.type": "legacy"},
     "mariadb": {},  # Its connector has one grammar; of the names above it refuses `auto` (3.5.0).
 }
-_SNAPSHOT_MODES = frozenset(
-    (
-        "always",
-        "initial",
-        "initial_only",
-        "no_data",
-        "never",
-        "recovery",
-        "when_needed",
-        "configuration_based",
-    )
-)
 _KEYS: Mapping[str, str] = {
     # The same in every format: a key's bytes choose its partition, so they must not change with its
     # schema. An embedded schema would change them, and so would a schema's id in Avro.
@@ -193,12 +181,6 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
             "(python -m shardmerge.local.install.exact_values), and remove "
             "exact_values = false under [connect]",
             code="SM-5203",
-        )
-    if source.snapshot_mode not in _SNAPSHOT_MODES:
-        raise ConfigError(
-            f"source {source.name}: snapshot_mode {source.snapshot_mode!r} is not known",
-            hint=f"known: {', '.join(sorted(_SNAPSHOT_MODES))}",
-            code="SM-5005",
         )
     config = {
         "connector.class": _CLASSES[source.flavour],

@@ -216,6 +216,12 @@ def _row_topic(entry: Mapping[str, Any], target: str, where: str) -> str:
     name = _text(entry, "row_topic", "", where)
     if not name:
         return ""
+    if "\\g<" in name:
+        raise ConfigError(
+            f"{where}: row_topic {name!r} has a reference to a group, and is one topic",
+            hint="write a route, with a topic, for each of these topics",
+            code="SM-5303",
+        )
     if not re.fullmatch(r"(?!__)[A-Za-z0-9._-]+", name) or len(name) > _MAX_TOPIC:
         raise ConfigError(
             f"{where}: row_topic must be letters, digits, '.', '_' or '-', {_MAX_TOPIC} at most, "

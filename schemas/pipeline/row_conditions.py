@@ -78,8 +78,8 @@ def check_condition(text: str, where: str) -> None:
         if not isinstance(node, _KNOWN) or not said <= known:
             raise ConfigError(
                 f"{where}: where has {node.sql('mysql')!r}, which is not supported",
-                hint="compare columns with literals (=, <>, <, >, <=>, IN, BETWEEN, LIKE, IS "
-                "NULL), joined by AND, OR, NOT",
+                hint="compare columns with literals or with columns of the same kind (=, <>, <, >, "
+                "<=>, IN, BETWEEN, LIKE, IS NULL), joined by AND, OR, NOT",
                 code="SM-5307",
             )
     if not column_names(text):

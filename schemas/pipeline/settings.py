@@ -12,6 +12,19 @@ from .routing import RoutingRule
 from .spark_catalog import SparkCatalog
 from .tls import Tls
 
+SNAPSHOT_MODES = frozenset(
+    (
+        "always",
+        "configuration_based",
+        "initial",
+        "initial_only",
+        "never",
+        "no_data",
+        "recovery",
+        "when_needed",
+    )
+)
+"""What Debezium's ``snapshot.mode`` may be."""
 MAX_EPOCH = 999_999
 
 
@@ -81,6 +94,12 @@ class Source:
     connector: Properties = ()
 
     def __post_init__(self) -> None:
+        if self.snapshot_mode not in SNAPSHOT_MODES:
+            raise ConfigError(
+                f"source {self.name}: snapshot_mode {self.snapshot_mode!r} is not known",
+                hint=f"known: {', '.join(sorted(SNAPSHOT_MODES))}",
+                code="SM-5005",
+            )
         if not 0 <= self.epoch <= MAX_EPOCH:
             raise ConfigError(
                 f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}",

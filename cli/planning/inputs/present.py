@@ -103,7 +103,8 @@ def from_tables(line: Line, tables: Iterable[TableFile]) -> LineState:
     if not state.targets:
         raise ConfigError(
             "no table of the files is a shard: no route of the pipeline file fits",
-            hint="see database and table of [[routes]], and the databases that --tables names",
+            hint="see database and table of [[routes]], databases of [[sources]], and the "
+            "databases that --tables names",
             code="SM-5604",
         )
     return state

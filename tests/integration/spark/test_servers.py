@@ -89,6 +89,7 @@ def test_shards_and_targets_are_looked_at(pipeline: Pipeline) -> None:
     warned = [f.text for f in found if not f.fault]
     assert faults == [f"shard s1/{DATABASE}.t_2", f"target {DATABASE}.t_1"]
     assert "trigger tr runs for every row that is merged" in warned
+    assert [f.where for f in found if f.code == "SM-6305"] == [f"target {DATABASE}.t_1"]
     on_source.close()
     on_target.close()
 

@@ -219,6 +219,9 @@ def test_a_target_table_that_is_there_is_looked_at() -> None:
         (False, "trigger tr runs for every row that is merged"),
         (True, "foreign key m.o.fk"),
     ]
+    [strange] = table_findings(TargetFacts(table, "InnoDB", of_others=True))
+    assert (strange.fault, strange.code) == (False, "SM-6305")
+    assert "this pipeline's sink has not made it" in strange.text
 
 
 def test_an_empty_database_of_another_charset_than_its_server_is_a_fault():

@@ -15,6 +15,7 @@ from shardmerge.schemas.model.errors import StackError
 from tests.recorded import Recorded
 from tests.unit.cli.planning.pipelines import PIPELINE
 
+NOTHING = "decides nothing: it changes no table's schema, or its database is not captured"
 ADDING = """
 tables:
   - shards: s{1..2}/app.t_{1..2}
@@ -209,7 +210,23 @@ def test_folders_of_migrations_and_tables_are_read(pipeline: Path) -> None:
         ("s2/app.t_1", "V2__add.sql:3"),
     ]
     assert [len(step["decisions"]) for step in steps] == [1, 1, 0, 0]
-    assert "no DDL: its rows come as row events" in plan(pipeline, migrations, *common).stdout
+    assert NOTHING in plan(pipeline, migrations, *common).stdout
+
+
+def test_a_database_that_the_connector_leaves_out_is_passed_over(pipeline: Path) -> None:
+    text = pipeline.read_text(encoding="utf-8")
+    only = text.replace('name = "s2"', 'name = "s2"\ndatabases = "other"')
+    pipeline.write_text(only, encoding="utf-8")
+    everybody = ADDING.replace('"*"', "s{1..2}/app.t_{1..2}")
+    found = rollout(pipeline, everybody)
+    assert "s1/app.t_1" in found.stdout
+    assert NOTHING in found.stdout
+    assert "merged.t/" in found.stdout
+    pipeline.write_text(only.replace('name = "s1"', 'name = "s1"\ndatabases = "other"'))
+    found = rollout(pipeline, everybody)
+    assert found.exit_code == 2
+    assert "no table of the files is a shard" in found.stderr
+    assert "databases of [[sources]]" in found.stderr
 
 
 def test_a_bundle_gives_the_present_with_its_holds(tmp_path: Path) -> None:

@@ -342,6 +342,10 @@ def test_a_row_topic_has_one_target() -> None:
     many = SHARED.replace("t_.*", "(?P<n>t_.*)").replace("merged.t", r"merged.\\g<n>")
     with pytest.raises(ConfigError, match="row_topic is one topic, and target"):
         parse_pipeline(many, ENV)
+    grouped = SHARED.replace("shop.orders", r"shop.\\g<n>")
+    with pytest.raises(ConfigError, match="has a reference to a group") as refused:
+        parse_pipeline(grouped, ENV)
+    assert refused.value.code == "SM-5303"
     with pytest.raises(ConfigError, match="longer than 128 characters"):
         parse_pipeline(SHARED.replace('"s1"', '"' + "s" * 129 + '"'), ENV)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.settings import Source
 
 
@@ -25,3 +26,9 @@ def test_a_source_reads_tables_whatever_the_case_of_their_names(
     source = Source("s1", "h", 3306, "u", "p", 54101, databases=databases, tables=tables)
     database, _, name = table.partition(".")
     assert source.reads_table(database, name) is read
+
+
+def test_a_snapshot_mode_that_debezium_does_not_know_is_refused() -> None:
+    with pytest.raises(ConfigError, match="snapshot_mode 'sometimes' is not known") as refused:
+        Source("s1", "h", 3306, "u", "p", 54101, snapshot_mode="sometimes")
+    assert "initial_only" in refused.value.hint
