@@ -167,12 +167,12 @@ class _Server:
                     self.close()
                 if number in _OTHER_TABLE:
                     message = f"{self._name}: {mysql_error(error)}"
-                    raise OtherTable(message, code="SM-4409") from error
+                    raise OtherTable(message, code="SM-4412") from error
                 if number not in _LOST | _BUSY or attempt == _TRIES:
                     raise StackError(
                         f"{self._name}: {mysql_error(error)}",
                         hint=f"the query was: {sql[:300]}",
-                        code="SM-4408",
+                        code="SM-4411",
                     ) from error
                 time.sleep(attempt)
         raise AssertionError

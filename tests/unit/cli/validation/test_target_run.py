@@ -82,7 +82,7 @@ def test_a_table_that_ddl_changed_is_compared_when_the_topics_say_so() -> None:
 
     def fail() -> None:
         if run.known.version == 1:
-            raise OtherTable("Unknown column", code="SM-4409")
+            raise OtherTable("Unknown column", code="SM-4412")
 
     run = run_of(
         SilentServers(ROWS, dict(ROWS), fail),
@@ -94,7 +94,7 @@ def test_a_table_that_ddl_changed_is_compared_when_the_topics_say_so() -> None:
 
 def test_a_table_that_stays_another_one_ends_the_comparison() -> None:
     def fail() -> None:
-        raise OtherTable("Unknown column 'a'", code="SM-4409")
+        raise OtherTable("Unknown column 'a'", code="SM-4412")
 
     run = run_of(SilentServers(ROWS, dict(ROWS), fail))
     run.run()
