@@ -97,6 +97,10 @@ COMMANDS = {
         "shardmerge.cli.deployment.local_stack:up",
         "Start the local stack with the demo's shards, without rows.",
     ),
+    "validate": (
+        "shardmerge.cli.validation.validate:validate",
+        "Compare shards and their targets while rows and schema changes go on.",
+    ),
 }
 """Name → where the command is, as ``module:attribute``, and the first sentence of its
 help. So the list of commands needs none of their modules, whose imports take up to

@@ -25,6 +25,7 @@ from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.main import main
 from shardmerge.cli.planning import shapes as plan_shapes
+from shardmerge.cli.validation import report_shapes
 from shardmerge.cli.views import call_shapes, decision_shapes, load_shapes, shapes
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
@@ -353,7 +354,9 @@ def record_sections() -> str:
 def json_sections() -> str:
     """The shapes of the command line's JSON."""
     found: list[type] = []
-    for module in (shapes, decision_shapes, plan_shapes, load_shapes, call_shapes, registry):
+    for module in (
+        shapes, decision_shapes, plan_shapes, load_shapes, report_shapes, call_shapes, registry,
+    ):  # fmt: skip
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]
         own = [c for c in own if c is not registry.Family]

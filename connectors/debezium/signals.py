@@ -121,22 +121,20 @@ def signal_id(change_id: str, shard: ShardId) -> str:
     return f"{change_id}/{shard.database}.{shard.table}"
 
 
-def snapshot_signal(change_id: str, shard: ShardId) -> tuple[bytes, bytes]:
+def snapshot_signal(change_id: str, shard: ShardId, rows: str = "") -> tuple[bytes, bytes]:
     """Key and value of the record that asks for an incremental snapshot of one table.
 
     Args:
         change_id: Of the schema change whose decision asks.
         shard: The table; its source is the key, which is how a connector knows its signals.
+        rows: SQL condition of the rows to read; "" for all.
     """
-    value = {
-        "id": signal_id(change_id, shard),
-        "type": "execute-snapshot",
-        "data": {
-            "type": "incremental",
-            # A regular expression of Java.
-            "data-collections": [rf"\Q{shard.database}.{shard.table}\E"],
-        },
-    }
+    # A regular expression of Java.
+    table = rf"\Q{shard.database}.{shard.table}\E"
+    data: dict[str, object] = {"type": "incremental", "data-collections": [table]}
+    if rows:
+        data["additional-conditions"] = [{"data-collection": table, "filter": rows}]
+    value = {"id": signal_id(change_id, shard), "type": "execute-snapshot", "data": data}
     return shard.source.encode(), json.dumps(value, ensure_ascii=False, sort_keys=True).encode()
 
 

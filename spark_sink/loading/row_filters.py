@@ -54,6 +54,21 @@ def row_filter(where: str, columns: Mapping[str, ColumnType]) -> str:
     return " AND ".join(found)
 
 
+def whole_filter(where: str, columns: Mapping[str, ColumnType]) -> str | None:
+    """A filter that keeps exactly the rows for which a condition is true; None without one.
+
+    Args:
+        where: As of ``row_filter``.
+        columns: Likewise.
+    """
+    if not where:
+        return ""
+    try:
+        return _condition(sqlglot.parse_one(where, dialect="mysql"), columns)
+    except _NoSql:
+        return None
+
+
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Paren):
         return _conjuncts(node.this)

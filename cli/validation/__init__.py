@@ -1,0 +1,1 @@
+"""``shardmerge validate``: compares shards and target, and repairs differences."""

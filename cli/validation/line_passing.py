@@ -1,0 +1,109 @@
+"""Waits until the target has applied everything that a source had written at some moment.
+
+1. The end of the source's binlog is noted.
+2. Its connector is waited for, until its offset, which it commits with its records, is behind that
+   place. A connector that reads nothing new commits with its heartbeats.
+3. The ends of the shards' row topics are read. Everything from before the noted place is below.
+4. The sink is waited for, until its stored offsets have reached these ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from shardmerge.cli.clients import connect_rest, mysql_cursor, topic_reader
+from shardmerge.connectors.binlog.source_offset import SourceOffset
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.sources.source_binlog import SourceBinlog
+from shardmerge.schemas.model.names import ShardId, quote_identifier
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.topics import RowTopics
+
+_PAUSE_S = 0.3
+
+
+class LinePassing:
+    """The whole line of some shards, as ``table_validation.Passing``.
+
+    Args:
+        pipeline: Whose.
+        shards: That are compared.
+        patience_s: How long the target is waited for.
+    """
+
+    def __init__(self, pipeline: Pipeline, shards: Sequence[ShardId], patience_s: float) -> None:
+        self._pipeline = pipeline
+        self._shards = shards
+        self._patience_s = patience_s
+        names = {shard.source for shard in shards}
+        self._sources = [source for source in pipeline.sources if source.name in names]
+        topics = RowTopics(pipeline.routes)
+        self._topics = sorted({topics.topic_of(shard) for shard in shards})
+
+    def note(self) -> object:
+        """The end of each source's binlog."""
+        return {source.name: SourceBinlog(source).end() for source in self._sources}
+
+    def passed(self, noted: object) -> bool:
+        """See the protocol.
+
+        Raises:
+            StackError: A server, Kafka or Kafka Connect does not answer.
+        """
+        assert isinstance(noted, dict)
+        until = time.monotonic() + self._patience_s
+        rest = connect_rest(self._pipeline)
+        try:
+            if not _wait(until, lambda: self._is_delivered(rest, noted)):
+                return False
+        finally:
+            rest.close()
+        with topic_reader(self._pipeline) as reader:
+            ends = {
+                (extent.topic, extent.partition): extent.end
+                for extent in reader.extents(self._topics)
+                if extent.end > 0
+            }
+        return _wait(until, lambda: self._is_applied(ends))
+
+    def _is_delivered(self, rest: ConnectRest, noted: dict[str, SourcePosition]) -> bool:
+        for source in self._sources:
+            values = rest.offset(connector_name(self._pipeline, source))
+            if values is None:
+                return False
+            offset = SourceOffset(values)
+            if offset.is_snapshot or offset.position < noted[source.name]:
+                return False
+        return True
+
+    def _is_applied(self, ends: dict[tuple[str, int], int]) -> bool:
+        """Whether the stored offsets of all shards that are compared have reached the ends."""
+        control = quote_identifier(self._pipeline.target.control_database)
+        with mysql_cursor(self._pipeline.target) as cursor:
+            cursor.execute(
+                f"SELECT topic, partition_number, next_offset FROM {control}.offsets"
+                " WHERE pipeline = %s",
+                (self._pipeline.name,),
+            )
+            stored = {(row[0], int(row[1])): int(row[2]) for row in cursor.fetchall()}
+            cursor.execute(
+                "SELECT topic, partition_number, next_offset, shard_source, shard_database,"
+                f" shard_table FROM {control}.shared_offsets WHERE pipeline = %s",
+                (self._pipeline.name,),
+            )
+            for topic, partition, offset, *shard in cursor.fetchall():
+                if ShardId(*shard) in self._shards:
+                    place = (topic, int(partition))
+                    stored[place] = min(stored.get(place, int(offset)), int(offset))
+        return all(stored.get(place, 0) >= end for place, end in ends.items())
+
+
+def _wait(until: float, condition: Callable[[], bool]) -> bool:
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_PAUSE_S)
+    return True

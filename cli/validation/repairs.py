@@ -1,0 +1,121 @@
+"""Corrects differences: as SQL for an operator, or by having exactly these rows read again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaException
+
+from shardmerge.connectors.access.kafka import producer as producer_of
+from shardmerge.connectors.access.kafka import unanswered
+from shardmerge.connectors.debezium.signals import can_be_asked_for, snapshot_signal
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.spark_sink.validation.compared_table import ComparedTable, Side
+from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind
+from shardmerge.spark_sink.validation.repair_statements import (
+    delete_statement,
+    literals_query,
+    write_statement,
+)
+from shardmerge.spark_sink.validation.row_keys import keys_condition
+
+from .server_rows import ServerRows
+
+_SEND_S = 30.0
+_ROWS_A_READING = 500
+
+
+def statements(
+    table: ComparedTable, found: Sequence[Difference], servers: ServerRows
+) -> dict[Difference, str]:
+    """Difference → the statement that makes the target's row that of the shard.
+
+    A row that its shard has no more gets none, and neither do rows that are counted.
+
+    Raises:
+        StackError: A source does not answer.
+    """
+    told = {}
+    for difference in found:
+        if difference.kind is DifferenceKind.EXTRA:
+            told[difference] = delete_statement(table, difference)
+        elif (side := _side_of(table, difference)) is not None:
+            rows = servers.ask(side, literals_query(table, side, difference))
+            if len(rows) == 1:
+                literals = [v.decode() if isinstance(v, bytes) else str(v) for v in rows[0]]
+                told[difference] = write_statement(table, side, difference, literals)
+    return told
+
+
+def requests(
+    table: ComparedTable, found: Sequence[Difference]
+) -> tuple[dict[ShardId, list[str]], list[str]]:
+    """What connectors are asked to read again.
+
+    Returns:
+        Shard → SQL conditions of the rows to read; and why other differences are not mended so.
+    """
+    conditions: dict[ShardId, list[str]] = {}
+    notes = []
+    extra = sum(d.kind is DifferenceKind.EXTRA for d in found)
+    if extra:
+        notes.append(f"{extra} extra rows stay: reading a shard removes none (--repair sql does)")
+    counted = sum(d.kind is DifferenceKind.COUNT for d in found)
+    if counted:
+        notes.append(
+            f"{counted} differences are of rows without a key: `shardmerge command reread` reads"
+            " their shards as a whole"
+        )
+    for side in table.shards:
+        keys = [d.key for d in found if d.shard == side.shard]
+        if not keys or side.shard is None:
+            continue
+        if not can_be_asked_for(side.shard):
+            notes.append(f"Debezium cannot read {side.shard} again: its name has odd characters")
+            continue
+        conditions[side.shard] = [
+            keys_condition(side.key, keys[at : at + _ROWS_A_READING])
+            for at in range(0, len(keys), _ROWS_A_READING)
+        ]
+    return conditions, notes
+
+
+def ask(pipeline: Pipeline, conditions: dict[ShardId, list[str]]) -> int:
+    """Ask connectors to read rows again; they come as rows of an incremental snapshot.
+
+    Returns:
+        How many requests were made.
+
+    Raises:
+        StackError: Kafka does not take them.
+    """
+    topic = topics.signals(pipeline).name
+    producer = producer_of(pipeline.kafka, {"enable.idempotence": True, "log_level": 0})
+    run, sent = f"validate-{uuid.uuid4().hex[:12]}", 0
+    try:
+        for shard, all_of_it in conditions.items():
+            for number, condition in enumerate(all_of_it):
+                key, value = snapshot_signal(f"{run}-{number}", shard, rows=condition)
+                producer.produce(topic, value, key)
+                sent += 1
+        left = producer.flush(_SEND_S)
+    except KafkaException as error:
+        raise unanswered(pipeline.kafka, error, f"topic {topic}") from error
+    if left:
+        raise StackError(
+            f"{left} requests were not taken by Kafka within {_SEND_S:.0f} s",
+            hint="see whether the broker runs; then call the command again",
+            code="SM-4107",
+        )
+    return sent
+
+
+def _side_of(table: ComparedTable, found: Difference) -> Side | None:
+    return next(
+        (side for side in table.shards if found.shard is not None and side.shard == found.shard),
+        None,
+    )

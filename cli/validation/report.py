@@ -1,0 +1,130 @@
+"""What a comparison found, as shapes and as lines for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.validation.compared_table import ComparedTable
+from shardmerge.spark_sink.validation.doubts import Difference, Key
+from shardmerge.spark_sink.validation.table_validation import TableValidation
+
+from .report_shapes import RowDifference, ValidatedTarget
+
+
+def report_of(
+    validation: TableValidation,
+    *,
+    version: int,
+    obstacles: int,
+    seconds: float,
+    stopped: str = "",
+    repairs: Mapping[Difference, str] | None = None,
+) -> ValidatedTarget:
+    """The shape of a comparison.
+
+    Args:
+        validation: The comparison, at its end.
+        version: Of the target's decisions.
+        obstacles: How many shards were not compared.
+        seconds: How long it took.
+        stopped: Why it ended early; "" if it did not.
+        repairs: Difference → the statement that corrects it.
+    """
+    table, told = validation.table, repairs or {}
+    found = sorted(validation.differences, key=lambda d: d.key)
+    return ValidatedTarget(
+        str(table.target),
+        version,
+        complete=validation.is_compared and not validation.doubts and not stopped,
+        stopped=stopped,
+        shards=tuple(str(side.shard) for side in table.shards),
+        key=table.key,
+        columns=table.columns,
+        rows=validation.rows,
+        ranges=validation.ranges,
+        took_ms=round(seconds * 1000),
+        differences=tuple(_row(table, d, told.get(d, "")) for d in found),
+        in_doubt=len(validation.doubts),
+        unsettled=tuple(
+            RowDifference("unsettled", shown_key(table, key), "", (), 0, 0)
+            for key in validation.unsettled
+        ),
+        obstacles=obstacles,
+        left_out=table.left_out,
+    )
+
+
+def _row(table: ComparedTable, found: Difference, repair: str) -> RowDifference:
+    shards, target = found.counts or (0, 0)
+    return RowDifference(
+        found.kind.value,
+        shown_key(table, found.key),
+        "" if found.shard is None else str(found.shard),
+        found.columns,
+        shards,
+        target,
+        repair,
+    )
+
+
+def shown_key(table: ComparedTable, key: Key) -> tuple[str, ...]:
+    """A key as people write it: texts as they are, bytes behind ``0x``."""
+    if not table.side.key:
+        return key
+    return tuple(
+        _shown(column.target_type, text) for column, text in zip(table.side.key, key, strict=True)
+    )
+
+
+def _shown(kind: ColumnType, text: str) -> str:
+    if kind.is_string:
+        return bytes.fromhex(text).decode(errors="replace")
+    return f"0x{text}" if kind.is_binary else text
+
+
+def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
+    """The report as lines.
+
+    Args:
+        found: The report.
+        most: How many differences are listed at most.
+    """
+    counted = f"{found.rows} rows of {len(found.shards)} shards, {found.ranges} ranges"
+    yield f"{found.target}: {counted}, {found.took_ms / 1000:.1f} s"
+    for note in found.left_out:
+        yield f"  note: {note}"
+    for row in found.differences[:most]:
+        yield f"  {_line(row, found.key)}"
+        if row.repair:
+            yield f"    {row.repair}"
+    if len(found.differences) > most:
+        yield f"  and {len(found.differences) - most} more: --json tells all of them"
+    for row in found.unsettled[:most]:
+        yield f"  unsettled: {_key(row, found.key)} changes all the time"
+    if found.stopped:
+        yield f"  not complete: {found.stopped}"
+    if found.in_doubt:
+        yield f"  {found.in_doubt} rows look different, and nothing more is known of them"
+    number = len(found.differences)
+    yield f"  {number} difference{'' if number == 1 else 's'}"
+
+
+def _line(row: RowDifference, key: Sequence[str]) -> str:
+    where = _key(row, key)
+    match row.kind:
+        case "missing":
+            return f"missing: {where}, which {row.shard} has"
+        case "extra":
+            return f"extra: {where}, which no shard has"
+        case "count":
+            numbers = f"{row.shard_rows} rows of shards, {row.target_rows} of the target"
+            return f"count: {numbers}: {where}"
+        case _:
+            return f"differs: {where} of {row.shard} in {', '.join(row.columns)}"
+
+
+def _key(row: RowDifference, key: Sequence[str]) -> str:
+    if not key:
+        return f"rows with the digest {row.key[0]}"
+    return ", ".join(f"{name} = {text}" for name, text in zip(key, row.key, strict=True))

@@ -1,0 +1,74 @@
+"""The values that ``shardmerge validate --json`` prints. Pure; see ``cli.views.shapes``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """A row of the target that is not what its shard has.
+
+    Attributes:
+        kind: ``missing`` (only the shard has it), ``extra`` (no shard has it), ``differs``, or
+            ``count`` (without a primary key: another number of such rows).
+        key: A text for each of the report's ``key``; bytes begin with ``0x``. Without a primary
+            key the row's digest.
+        shard: That has the row; "" when none has, and for ``count``.
+        columns: The target's columns that differ, of a row that ``differs``.
+        shard_rows: Of ``count``: how many such rows all shards have together.
+        target_rows: Of ``count``: how many the target has.
+        repair: With ``--repair sql`` the statement that corrects it; "" without one.
+    """
+
+    kind: str
+    key: tuple[str, ...]
+    shard: str
+    columns: tuple[str, ...]
+    shard_rows: int
+    target_rows: int
+    repair: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatedTarget:
+    """What ``shardmerge validate`` found in one target.
+
+    Attributes:
+        target: As ``database.table``.
+        version: Of the target's decisions, as of the comparison.
+        complete: Whether all rows were compared and none is in doubt.
+        stopped: Why it is not complete; "" when it is.
+        shards: The shards that were compared.
+        key: The target's columns of the primary key; empty when rows were counted.
+        columns: The target's columns that were compared.
+        rows: Rows of the shards that were compared.
+        ranges: Ranges of keys.
+        took_ms: How long it took, in milliseconds.
+        differences: Sorted by key.
+        in_doubt: Rows that look different, and of which nothing more is known.
+        unsettled: Rows that changed each time that they were looked at.
+        obstacles: How many shards could not be compared.
+        left_out: What was not compared or not judged, as sentences.
+    """
+
+    target: str
+    version: int
+    complete: bool
+    stopped: str
+    shards: tuple[str, ...]
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: int
+    ranges: int
+    took_ms: int
+    differences: tuple[RowDifference, ...]
+    in_doubt: int
+    unsettled: tuple[RowDifference, ...]
+    obstacles: int
+    left_out: tuple[str, ...]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing needs somebody."""
+        return self.complete and not (self.differences or self.unsettled or self.obstacles)

@@ -1,0 +1,206 @@
+"""Compares one target: the ranges, then the rows in doubt, while schemas may change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.spark_sink.loading.load_turns import RateBudget
+from shardmerge.spark_sink.validation.compared_table import ComparedTable, compared_table
+from shardmerge.spark_sink.validation.doubts import Doubt
+from shardmerge.spark_sink.validation.table_validation import (
+    Passing,
+    Servers,
+    TableValidation,
+)
+
+from .saved_state import StateFile
+from .server_rows import OtherTable
+from .table_facts import TableFacts
+
+_SETTLE_AT = 1_000
+"""So many rows in doubt are looked at before more ranges are compared."""
+_PAUSE_S = 1.0
+_MOMENT_S = 10.0
+"""How long a shard that has just begun to wait is given to go on."""
+Facts = Callable[[], TableFacts]
+"""Reads what the topics say of the target now."""
+
+
+class Watcher(Protocol):
+    """Is told how far a comparison is."""
+
+    def told(self, validation: TableValidation) -> None:
+        """After each range, and each look at the rows in doubt."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a comparison may do.
+
+    Attributes:
+        rows_per_s: Rows that are read a second, on all servers together; None for no limit.
+        most: Differences and rows in doubt at which it ends.
+        patience_s: How long a schema change, or the target, is waited for.
+        rows_a_range: See ``TableValidation``.
+    """
+
+    rows_per_s: int | None = None
+    most: int = 10_000
+    patience_s: float = 120.0
+    rows_a_range: int = 20_000
+
+
+class TargetRun:
+    """The comparison of one target.
+
+    Args:
+        facts: Of the target.
+        only: The shards to compare; empty for all.
+        servers: Reads them.
+        passing: Makes what knows how far the target is, for the shards that are compared.
+        limits: Of the comparison.
+        state: Where it is kept.
+        watcher: Is told how far it is.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        only: Sequence[ShardId],
+        *,
+        servers: Servers,
+        passing: Callable[[Sequence[ShardId]], Passing],
+        limits: Limits,
+        state: StateFile,
+        watcher: Watcher,
+    ) -> None:
+        self._facts, self._only, self._limits = facts, only, limits
+        self._servers, self._passing = servers, passing
+        self._state, self._watcher = state, watcher
+        self._hindered: set[ShardId] = set()
+        self.known = self._ready()
+        table = compared_table(self.known.target, self.known.shards, only)
+        self.validation = self._begin(table)
+        self.stopped = ""
+
+    @property
+    def obstacles(self) -> int:
+        """How many of the wanted shards are not compared."""
+        wanted = [s for s in self.known.shards if not self._only or s.shard in self._only]
+        return sum(bool(shard.obstacle) for shard in wanted)
+
+    def run(self) -> None:
+        """Compare everything; ``validation`` and ``stopped`` say what was found.
+
+        Raises:
+            StackError: A server, Kafka or Kafka Connect does not answer.
+        """
+        if not self.validation.table.shards:
+            self.stopped = "no shard can be compared"
+            return
+        if self._state.restore(self.validation):
+            return
+        budget = RateBudget(float(self._limits.rows_per_s or 0), time.monotonic())
+        while not self.stopped and not self.validation.is_compared:
+            budget = self._within(budget)
+            rows = self._guarded(self.validation.compare_next)
+            budget = budget.without(rows or 0)
+            self._after_step()
+            if len(self.validation.doubts) >= _SETTLE_AT:
+                self._settle()
+        while not self.stopped and self.validation.doubts:
+            self._settle()
+        self._state.save(self.validation, done=not self.stopped)
+
+    def _after_step(self) -> None:
+        validation = self.validation
+        self._state.save(validation)
+        self._watcher.told(validation)
+        if len(validation.doubts) + len(validation.differences) > self._limits.most:
+            self.stopped = f"more than {self._limits.most} rows differ or are in doubt"
+
+    def _within(self, budget: RateBudget) -> RateBudget:
+        limit = self._limits.rows_per_s
+        if limit is None:
+            return budget
+        budget = budget.later(time.monotonic(), limit)
+        if budget.rows < 0:
+            time.sleep(-budget.rows / limit)
+            budget = budget.later(time.monotonic(), limit)
+        return budget
+
+    def _settle(self) -> None:
+        """Look once at the rows in doubt. What was found while the schemas changed is no news."""
+        before = len(self.validation.differences)
+        passed = self._guarded(self.validation.settle)
+        if passed is False:
+            self.stopped = (
+                "the target did not apply within"
+                f" {self._limits.patience_s:.0f} s what the shards' sources had written"
+            )
+        if self._changed():
+            new = self.validation.differences[before:]
+            del self.validation.differences[before:]
+            for difference in new:
+                self.validation.doubts[difference.key] = Doubt(difference.key)
+        self._after_step()
+
+    def _guarded(self, step: Callable[[], int]) -> int | None:
+        """The answer of a step; None if a table is not what the topics say, once they say more."""
+        until = time.monotonic() + self._limits.patience_s
+        try:
+            return step()
+        except OtherTable as error:
+            while not self._changed():
+                if time.monotonic() > until:
+                    self.stopped = f"a table is not what the topics say: {error.message}"
+                    return None
+                time.sleep(_PAUSE_S)
+            return None
+
+    def _changed(self) -> bool:
+        """Look at the topics again; whether what is compared is another table now."""
+        known = self._ready()
+        if known == self.known:
+            return False
+        table = compared_table(known.target, known.shards, self._only)
+        old, self.known = self.validation, known
+        if table == old.table:
+            return False
+        if not table.shards:
+            self.stopped = "no shard can be compared any more"
+            return True
+        if table.side.key != old.table.side.key or not table.key:
+            self.validation = self._begin(table)
+            return True
+        old.table = table
+        old.passing = self._passing([side.shard for side in table.shards if side.shard])
+        old.doubts = {key: Doubt(key) for key in old.doubts}
+        return True
+
+    def _ready(self) -> TableFacts:
+        """What the topics say once every statement is executed, or patience ends.
+
+        A shard that waits for a moment only, as under traffic, is given some seconds.
+        """
+        began = time.monotonic()
+        while True:
+            known = self._facts()
+            hindered = {s.shard for s in known.shards if s.obstacle}
+            waited = time.monotonic() - began
+            settled = hindered <= self._hindered or waited >= _MOMENT_S
+            if (known.executed and settled) or waited >= self._limits.patience_s:
+                self._hindered = hindered
+                return known
+            time.sleep(_PAUSE_S)
+
+    def _begin(self, table: ComparedTable) -> TableValidation:
+        shards = [side.shard for side in table.shards if side.shard is not None]
+        return TableValidation(
+            table, self._servers, self._passing(shards), self._limits.rows_a_range
+        )

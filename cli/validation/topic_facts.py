@@ -1,0 +1,84 @@
+"""Reads from Kafka what is known of targets, and whether every statement is decided."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+from shardmerge.cli.clients import topic_reader
+from shardmerge.cli.views.picture import Picture
+from shardmerge.cli.views.reading import read_picture
+from shardmerge.connectors.debezium.open_requests import OpenRequests, request_of
+from shardmerge.connectors.debezium.signals import notice
+from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+
+from .table_facts import Readings, TableFacts, facts_of
+
+
+class TopicFacts:
+    """What the topics of a pipeline say, asked anew each time.
+
+    Args:
+        pipeline: Whose topics.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def picture(self) -> Picture:
+        """What the topics say of all targets.
+
+        Raises:
+            StackError: Kafka does not answer, or has no topics of this pipeline.
+        """
+        return read_picture(self._pipeline, lambda done, whole: None)
+
+    def of(self, target: TargetTable) -> Callable[[], TableFacts]:
+        """A function that asks for what is known of a target."""
+
+        def facts() -> TableFacts:
+            with topic_reader(self._pipeline) as reader:
+                ends = self._schema_ends(reader)
+                # A decision precedes its request, so the requests are read later.
+                picture = self.picture()
+                found = facts_of(picture, target, self._readings(reader))
+                decided = self._all_decided(reader, picture, ends)
+            return replace(found, executed=found.executed and decided)
+
+        return facts
+
+    def _schema_ends(self, reader: TopicReader) -> dict[str, int]:
+        names = [topics.schema_changes(self._pipeline, s.name).name for s in self._pipeline.sources]
+        return {extent.topic: extent.end for extent in reader.extents(names)}
+
+    def _all_decided(self, reader: TopicReader, picture: Picture, ends: dict[str, int]) -> bool:
+        """Whether no record of a source's schema changes lies behind the last decided one."""
+        last: dict[str, int] = {}
+        for decided in picture.decided:
+            change = decided.decision.id
+            last[change.source] = max(last.get(change.source, -1), change.offset)
+        for extent in reader.extents([*ends]):
+            begin = max(extent.begin, last.get(extent.topic, -1) + 1)
+            rest = replace(extent, begin=begin, end=ends[extent.topic])
+            if begin < rest.end and any(True for _ in reader.records(rest)):
+                return False
+        return True
+
+    def _readings(self, reader: TopicReader) -> Readings:
+        asked, told = topics.signals(self._pipeline).name, topics.notifications(self._pipeline).name
+        records = [r for e in reader.extents([asked, told]) for r in reader.records(e)]
+        requests, ids = OpenRequests(), set()
+        for record in sorted(records, key=lambda r: r.timestamp_ms):
+            if record.topic == asked:
+                if (request := request_of(record.key, record.value)) is not None:
+                    requests.asked(request, 0.0)
+                    ids.add(str(json.loads(request.value)["id"]))
+            elif (said := notice(record.value)) is not None:
+                requests.said(said, 0.0)
+        names = [source.name for source in self._pipeline.sources]
+        still = {(name, request.table) for name in names for request in requests.of(name)}
+        return Readings(still, ids)

@@ -1,0 +1,193 @@
+"""``shardmerge validate``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.parameters import (
+    FILE,
+    Shard,
+    Target,
+    json_option,
+    pipeline_option,
+    read_pipeline,
+)
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline.routing import route
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.plain import to_plain
+from shardmerge.spark_sink.loading.chunk_queries import table_statistics
+from shardmerge.spark_sink.validation.compared_table import ComparedTable
+
+from . import repairs
+from .line_passing import LinePassing
+from .progress_lines import ProgressLines
+from .report import lines, report_of
+from .report_shapes import ValidatedTarget
+from .saved_state import StateFile
+from .server_rows import ServerRows
+from .table_facts import targets_of
+from .target_run import Limits, TargetRun
+from .topic_facts import TopicFacts
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    pipeline: Pipeline
+    only: tuple[ShardId, ...]
+    limits: Limits
+    state: StateFile
+    repair: str | None
+    as_json: bool
+
+
+@click.command()
+@click.argument("target", type=Target(), metavar="[TARGET]", required=False)
+@pipeline_option
+@click.option("--shard", "shards", type=Shard(), multiple=True, help="Only this one; repeatable.")
+@click.option(
+    "--rate",
+    type=click.IntRange(1),
+    help="Rows a second at most, counted on all servers together; by default no limit.",
+)
+@click.option(
+    "--resume",
+    type=FILE,
+    help="Keep the state in this file; if it exists, go on from there. Removed at the end.",
+)
+@click.option(
+    "--repair",
+    type=click.Choice(["sql", "reread"]),
+    help="sql: print a statement for each difference. reread: have exactly these rows read again.",
+)
+@click.option(
+    "--patience",
+    default=120.0,
+    show_default=True,
+    help="Seconds to wait for the target to apply what a source has written.",
+)
+@click.option(
+    "--most",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Differences of a target at which its comparison ends.",
+)
+@json_option
+def validate(
+    target: TargetTable | None,
+    path: Path,
+    *,
+    shards: tuple[ShardId, ...],
+    rate: int | None,
+    resume: Path | None,
+    repair: str | None,
+    patience: float,
+    most: int,
+    as_json: bool,
+) -> None:
+    """Compare TARGET (DATABASE.TABLE; by default every target) with its shards.
+
+    Traffic may go on: a row that looks different is looked at again when the target has applied
+    what its shard had written before. Only SELECTs are run, one at a time on each server.
+
+    Ends with 0 when everything was compared and is equal; with 1 when there is a difference, or a
+    row or a shard could not be compared; with 2 when the call or the pipeline file is wrong; with 3
+    when a server, Kafka or Kafka Connect does not answer.
+    """
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        _check(pipeline, target, shards)
+        state = StateFile(resume, pipeline.name, tuple(map(str, shards)))
+        call = _Call(pipeline, shards, Limits(rate, most, patience), state, repair, as_json)
+        facts = TopicFacts(pipeline)
+        wanted = targets_of(facts.picture(), target)
+        if target is None and shards:
+            routed = {each for shard in shards for each in route(pipeline.routes, shard)}
+            wanted = [each for each in wanted if each in routed]
+        servers = ServerRows(pipeline)
+        try:
+            found = [_validated(call, each, facts, servers) for each in wanted]
+        finally:
+            servers.close()
+        if all(each.complete for each in found):
+            state.remove()
+    raise SystemExit(ExitCode.GOOD if all(f.is_clean for f in found) else ExitCode.FOUND)
+
+
+def _check(pipeline: Pipeline, target: TargetTable | None, shards: Sequence[ShardId]) -> None:
+    if pipeline.target.catalog is not None:
+        raise ConfigError(
+            f"a target of the kind {pipeline.target.kind} cannot be compared",
+            hint="validate compares targets of the kinds mysql, mariadb and tidb",
+            code="SM-5601",
+        )
+    for shard in shards:
+        routed = route(pipeline.routes, shard)
+        if not routed or (target is not None and target not in routed):
+            raise ConfigError(
+                f"no route leads from {shard} to {target or 'a target'}", code="SM-5601"
+            )
+
+
+def _validated(
+    call: _Call, target: TargetTable, facts: TopicFacts, servers: ServerRows
+) -> ValidatedTarget:
+    began = time.monotonic()
+    watcher = ProgressLines(str(target))
+    try:
+        run = TargetRun(
+            facts.of(target),
+            call.only,
+            servers=servers,
+            passing=lambda shards: LinePassing(call.pipeline, shards, call.limits.patience_s),
+            limits=call.limits,
+            state=call.state,
+            watcher=watcher,
+        )
+        watcher.expect(_rows(servers, run.validation.table))
+        run.run()
+    finally:
+        watcher.close()
+    validation = run.validation
+    told = {}
+    if call.repair == "sql":
+        told = repairs.statements(validation.table, validation.differences, servers)
+    report = report_of(
+        validation,
+        version=run.known.version,
+        obstacles=run.obstacles,
+        seconds=time.monotonic() - began,
+        stopped=run.stopped,
+        repairs=told,
+    )
+    _tell(report, as_json=call.as_json)
+    if call.repair == "reread":
+        conditions, notes = repairs.requests(validation.table, validation.differences)
+        number = repairs.ask(call.pipeline, conditions) if conditions else 0
+        for note in (f"asked for {number} readings of single rows", *notes):
+            click.echo(f"{target}: {note}", err=True)
+    return report
+
+
+def _tell(report: ValidatedTarget, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(to_plain(report), ensure_ascii=False))
+        return
+    for line in lines(report):
+        click.echo(line)
+
+
+def _rows(servers: ServerRows, table: ComparedTable) -> int:
+    """About how many rows the target has, as its server estimates."""
+    at = ShardId("", table.target.database, table.target.table)
+    found = servers.ask(table.side, table_statistics(at))
+    return int(found[0][0] or 0) if found else 0

@@ -1,0 +1,368 @@
+"""What is compared of a target and its shards, and what is left out. Pure.
+
+All shards are compared with the target together, range of keys by range of keys. So a row that no
+shard has is found without knowing which shard it came from, and a target needs no origin columns.
+
+A column is compared in the rows of the shards that have it. In the rows of the others the target
+has what a default put there at some time, or what the shard had before it dropped the column: there
+is no value of a shard to compare it with. It is not judged there, and the report says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.origin import OriginColumn, OriginPart, group_of, origin_part
+from shardmerge.schemas.model.policies import RenamePolicy, RowOperation, RowsPolicy
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.spark_sink.loading.chunk_queries import table_name
+from shardmerge.spark_sink.loading.row_filters import row_filter, whole_filter
+
+from .row_keys import RowKeyColumn, orders_alike
+from .value_texts import ValueText, default_value, shard_value, text_value, value_text
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFacts:
+    """What the topics say of a shard.
+
+    Attributes:
+        columns: Behind its last gate; the identity is "" for a column that is left out.
+        rule: Its route.
+        obstacle: Why its rows cannot be compared now; "" when they can.
+    """
+
+    shard: ShardId
+    columns: tuple[ShardColumn, ...]
+    rule: RoutingRule
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """What the topics say of a target.
+
+    Attributes:
+        columns: Identity, and the target's column that it is bound to now.
+        key: Names of the target's primary key; empty without one.
+        kept: Why the target can have rows that no live shard has; "" when it cannot.
+        points: See ``value_texts.value_text``.
+    """
+
+    target: TargetTable
+    columns: tuple[ShardColumn, ...]
+    key: tuple[str, ...]
+    kept: str = ""
+    points: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One table of the comparison: a shard's, or the target's.
+
+    Attributes:
+        shard: None for the target.
+        table: Its quoted, qualified name.
+        key: By which its rows are found; empty when rows are counted.
+        hashed: The values of a row's digest, in the order of ``ComparedTable.hashed``.
+        texts: A value for each of ``ComparedTable.columns``; None where it is not judged.
+        condition: SQL condition of the rows that are compared; "" for all.
+        where: The route's condition, if SQL cannot say all of it; else "".
+        columns: The table's columns; of the target those that are compared.
+        values: Of a shard, SQL of the value behind each of ``texts``; "" where it is not judged.
+    """
+
+    shard: ShardId | None
+    table: str
+    key: tuple[RowKeyColumn, ...]
+    hashed: tuple[ValueText, ...]
+    texts: tuple[ValueText | None, ...]
+    condition: str = ""
+    where: str = ""
+    columns: tuple[Column, ...] = ()
+    values: tuple[str, ...] = ()
+
+    @property
+    def range_key(self) -> tuple[RowKeyColumn, ...]:
+        """The key's columns that ranges are cut by: those that are no origin columns."""
+        return tuple(column for column in self.key if column.in_ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTable:
+    """What is compared of a target.
+
+    Attributes:
+        columns: Names of the target's columns that are compared.
+        hashed: Names of those that a row's digest has.
+        shards: The shards that are compared.
+        only_rows: Why digests of whole ranges cannot be compared; "" when they can.
+        judges_missing, judges_extra, judges_values: Whether a row that only the shard has, or only
+            the target has, or that has other values, is a difference.
+        left_out: What is not compared, as sentences.
+    """
+
+    target: TargetTable
+    columns: tuple[str, ...]
+    hashed: tuple[str, ...]
+    side: Side
+    shards: tuple[Side, ...]
+    only_rows: str = ""
+    judges_missing: bool = True
+    judges_extra: bool = True
+    judges_values: bool = True
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Names of the target's columns of the key; empty when rows are counted."""
+        return tuple(column.name for column in self.side.key)
+
+
+def compared_table(
+    facts: TargetFacts, shards: Sequence[ShardFacts], only: Sequence[ShardId] = ()
+) -> ComparedTable:
+    """What is compared of a target.
+
+    Args:
+        facts: Of the target.
+        shards: The target's live shards.
+        only: The shards to compare; empty for all of them.
+    """
+    return _Comparison(facts, shards, only).table()
+
+
+class _Comparison:
+    def __init__(
+        self, facts: TargetFacts, shards: Sequence[ShardFacts], only: Sequence[ShardId]
+    ) -> None:
+        self.facts = facts
+        self.notes = [f"{s.shard} is not compared: {s.obstacle}" for s in shards if s.obstacle]
+        self.all = shards
+        self.shards = [s for s in shards if not s.obstacle and (not only or s.shard in only)]
+        self.only_rows = ""
+
+    def table(self) -> ComparedTable:
+        facts = self.facts
+        key = self._key()
+        columns = [c for c in facts.columns if self._is_compared(c)]
+        hashed = [c for c in columns if self._is_hashed(c)]
+        extra, condition = self._extra()
+        target = Side(
+            None,
+            facts.target.sql,
+            tuple(self._key_column(c, None) for c in key),
+            tuple(t for c in hashed if (t := self._target_text(c)) is not None),
+            tuple(map(self._target_text, columns)),
+            condition,
+            columns=tuple(c.column for c in columns),
+        )
+        sides = tuple(self._side(s, key, columns, hashed) for s in self.shards)
+        ignored = {each for s in self.shards for each in s.rule.ignore}
+        for name in sorted(ignored):
+            self.notes.append(f"a route ignores {name}: what that can change is not judged")
+        return ComparedTable(
+            facts.target,
+            tuple(c.column.name for c in columns),
+            tuple(c.column.name for c in hashed),
+            target,
+            sides,
+            self.only_rows,
+            judges_missing=RowOperation.INSERT not in ignored,
+            judges_extra=extra,
+            judges_values=RowOperation.UPDATE not in ignored,
+            left_out=tuple(dict.fromkeys(self.notes)),
+        )
+
+    # --- columns ---------------------------------------------------------------------------
+
+    def _key(self) -> list[ShardColumn]:
+        """The target's columns of the key; empty when a shard lacks one of them."""
+        by_name = {c.column.name.lower(): c for c in self.facts.columns}
+        found = [by_name[name.lower()] for name in self.facts.key if name.lower() in by_name]
+        if len(found) < len(self.facts.key):
+            found = []
+        for column in found:
+            if origin_part(column.id) is OriginPart.POSITION:
+                return []
+            if origin_part(column.id) is None and any(
+                _column_of(s, column.id) is None for s in self.shards
+            ):
+                return []
+        if all(origin_part(column.id) is not None for column in found):
+            return []
+        return found
+
+    def _is_compared(self, column: ShardColumn) -> bool:
+        part, name = origin_part(column.id), column.column.name
+        if part is not None:
+            return part is not OriginPart.POSITION
+        have = [s for s in self.shards if _column_of(s, column.id) is not None]
+        if not have:
+            return False
+        if self._target_text(column) is None or any(
+            self._shard_text(s, column) is None for s in have
+        ):
+            kind = column.column.type.name
+            self.notes.append(f"column {name} is not compared: it has values of type {kind}")
+            return False
+        lacking = [str(s.shard) for s in self.shards if s not in have]
+        if lacking and any(s.rule.policies.renames is RenamePolicy.COPY for s in self.shards):
+            self.notes.append(
+                f"column {name} is not compared: it may be a copy, while not all shards have it"
+            )
+            return False
+        if lacking:
+            self.notes.append(
+                f"column {name} is not compared in rows of shards without it: {_list(lacking)}"
+            )
+        return True
+
+    def _is_hashed(self, column: ShardColumn) -> bool:
+        if all(self._hashed_text(s, column) is not None for s in self.shards):
+            return True
+        self.only_rows = self.only_rows or (
+            f"what shards without the column {column.column.name} have there is not known"
+        )
+        return False
+
+    def _target_text(self, column: ShardColumn) -> ValueText | None:
+        kind = column.column.type
+        quoted = quote_identifier(column.column.name)
+        return value_text(quoted, kind, kind, points=self.facts.points)
+
+    def _shard_text(self, facts: ShardFacts, column: ShardColumn) -> ValueText | None:
+        wanted = column.column.type
+        own = _column_of(facts, column.id)
+        value = _shard_value(facts, column)
+        kind = wanted if own is None else own.type
+        return value_text(value, kind, wanted, points=self.facts.points) if value else None
+
+    def _hashed_text(self, facts: ShardFacts, column: ShardColumn) -> ValueText | None:
+        found = self._shard_text(facts, column)
+        if found is not None:
+            return found
+        kind = column.column.type
+        value = default_value(column.column.default, kind)
+        return None if value is None else value_text(value, kind, kind, points=self.facts.points)
+
+    # --- sides -----------------------------------------------------------------------------
+
+    def _side(
+        self,
+        facts: ShardFacts,
+        key: Sequence[ShardColumn],
+        columns: Sequence[ShardColumn],
+        hashed: Sequence[ShardColumn],
+    ) -> Side:
+        own = [c.column for c in facts.columns if origin_part(c.id) is None]
+        for column in facts.columns:
+            if not column.id:
+                self.notes.append(f"{facts.shard}: column {column.column.name} is left out")
+        kinds = {column.name.lower(): column.type for column in own}
+        where = facts.rule.where
+        whole = whole_filter(where, kinds)
+        if whole is None:
+            self.only_rows = self.only_rows or f"SQL does not say all of the condition {where!r}"
+        return Side(
+            facts.shard,
+            table_name(facts.shard),
+            tuple(self._key_column(c, facts) for c in key),
+            tuple(t for c in hashed if (t := self._hashed_text(facts, c)) is not None),
+            tuple(self._shard_text(facts, c) for c in columns),
+            row_filter(where, kinds) if whole is None else whole,
+            where if whole is None else "",
+            tuple(own),
+            tuple(_shard_value(facts, c) for c in columns),
+        )
+
+    def _key_column(self, column: ShardColumn, facts: ShardFacts | None) -> RowKeyColumn:
+        wanted = column.column.type
+        is_origin = origin_part(column.id) is not None
+        sides = [_column_of(s, column.id) for s in self.shards]
+        kinds = [wanted, *(side.type for side in sides if side is not None)]
+        by_bytes = not orders_alike(kinds)
+        name, kind, constant = column.column.name, wanted, ""
+        if facts is not None:
+            constant = _origin_value(facts, column) or ""
+            if (own := _column_of(facts, column.id)) is not None:
+                name, kind = own.name, own.type
+        return RowKeyColumn(
+            name, kind, wanted=wanted, by_bytes=by_bytes, constant=constant, in_ranges=not is_origin
+        )
+
+    # --- rows that no shard has ----------------------------------------------------------------
+
+    def _extra(self) -> tuple[bool, str]:
+        """Whether rows of the target alone are judged, and the condition of the compared rows."""
+        facts, missing = self.facts, len(self.shards) < len(self.all)
+        condition = ""
+        if missing or facts.kept:
+            named = [self._origin_condition(s) for s in self.shards]
+            if named and all(named):
+                condition = " OR ".join(f"({one})" for one in named)
+            else:
+                why = facts.kept or "not all shards are compared"
+                self.notes.append(
+                    f"rows that only the target has are not judged: {why}, and origin columns do"
+                    " not tell their rows"
+                )
+                self.only_rows = self.only_rows or "the target has rows of other shards"
+                return False, ""
+        kept = [s for s in self.shards if s.rule.on_truncate is RowsPolicy.KEEP]
+        ignored = any(
+            op in s.rule.ignore
+            for s in self.shards
+            for op in (RowOperation.DELETE, RowOperation.TRUNCATE)
+        )
+        if kept or ignored:
+            self.notes.append(
+                "rows that only the target has are not judged: a route keeps rows that its shards"
+                " lost"
+            )
+            return False, condition
+        return True, condition
+
+    def _origin_condition(self, facts: ShardFacts) -> str:
+        origin = facts.rule.policies.origin
+        return origin.condition(facts.shard) if origin.tells_shards_apart else ""
+
+
+def _column_of(facts: ShardFacts, column_id: str) -> Column | None:
+    return next((c.column for c in facts.columns if c.id == column_id and column_id), None)
+
+
+def _shard_value(facts: ShardFacts, column: ShardColumn) -> str:
+    """SQL of what the target's column must have in a shard's rows; "" where that is not known."""
+    constant = _origin_value(facts, column)
+    if constant is not None:
+        return constant
+    own = _column_of(facts, column.id)
+    return "" if own is None else shard_value(own, quote_identifier(own.name))
+
+
+def _origin_value(facts: ShardFacts, column: ShardColumn) -> str | None:
+    """SQL of the value of an origin column; None for another column."""
+    part = origin_part(column.id)
+    if part is None or part is OriginPart.POSITION:
+        return None
+    if part is OriginPart.GROUP:
+        own = _group_column(facts, column.id)
+        text = "" if own is None else facts.rule.group_value(facts.shard, own)
+        return text if column.column.type.is_integer else text_value(text)
+    return text_value(part.value_in(facts.shard))
+
+
+def _group_column(facts: ShardFacts, column_id: str) -> OriginColumn | None:
+    wanted = group_of(column_id)
+    return next((c for c in facts.rule.policies.origin.columns if c.group == wanted), None)
+
+
+def _list(names: Sequence[str]) -> str:
+    if len(names) <= 5:
+        return ", ".join(names)
+    return f"{', '.join(names[:5])} and {len(names) - 5} more"

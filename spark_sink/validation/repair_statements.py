@@ -1,0 +1,85 @@
+"""The SQL that makes the target's rows those of the shards, for an operator to look at. Pure.
+
+The statements are for the moment at which they are printed: run them soon, and while nothing writes
+these rows, or have them read again instead. Values come as literals that every server of the family
+reads exactly; they are made by the server that has the row (``QUOTE``, ``HEX``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
+
+from .compared_table import ComparedTable, Side
+from .doubts import Difference, DifferenceKind
+from .row_keys import keys_condition
+
+_NUMBERS = frozenset(("decimal", "bit", "year"))
+
+
+def delete_statement(table: ComparedTable, found: Difference) -> str:
+    """Removes a row that no shard has."""
+    where = keys_condition(table.side.key, [found.key])
+    return f"DELETE FROM {table.side.table} WHERE {where} LIMIT 1;"
+
+
+def literals_query(table: ComparedTable, side: Side, found: Difference) -> str:
+    """Asks a shard for the literals of a row, one for each column that it has a value for."""
+    chosen = [
+        literal_of(column.type, value)
+        for column, value in zip(table.side.columns, side.values, strict=True)
+        if value
+    ]
+    where = keys_condition(side.key, [found.key])
+    return f"SELECT {', '.join(chosen)} FROM {side.table} WHERE {where}"
+
+
+def write_statement(
+    table: ComparedTable, side: Side, found: Difference, literals: Sequence[str]
+) -> str:
+    """Writes a row that is missing or differs.
+
+    Args:
+        table: What is compared.
+        side: The shard that has the row.
+        found: The difference.
+        literals: What ``literals_query`` answered.
+    """
+    names = [
+        quote_identifier(name)
+        for name, value in zip(table.columns, side.values, strict=True)
+        if value
+    ]
+    if found.kind is DifferenceKind.DIFFERS:
+        pairs = ", ".join(
+            f"{name} = {literal}"
+            for name, literal in zip(names, literals, strict=True)
+            if name in {quote_identifier(each) for each in found.columns}
+        )
+        where = keys_condition(table.side.key, [found.key])
+        return f"UPDATE {table.side.table} SET {pairs} WHERE {where};"
+    return f"INSERT INTO {table.side.table} ({', '.join(names)}) VALUES ({', '.join(literals)});"
+
+
+def literal_of(kind: ColumnType, value: str) -> str:
+    """SQL that gives the literal of a value, as text.
+
+    Args:
+        kind: The target's type of the value.
+        value: SQL of the value on the shard.
+    """
+    name = kind.name
+    if kind.is_integer or name in _NUMBERS:
+        literal = f"CAST({value} + 0 AS CHAR)" if name != "decimal" else f"CAST({value} AS CHAR)"
+    elif name in ("float", "double"):
+        literal = f"CAST({value} + 0e0 AS CHAR)"
+    elif kind.is_binary or name in SPATIAL_NAMES:
+        literal = f"CONCAT('X''', HEX({value}), '''')"
+    elif kind.is_string or name in ("enum", "set", "json"):
+        text = f"CAST({value} AS CHAR)" if name == "json" else value
+        literal = f"CONCAT('_utf8mb4 X''', HEX(CONVERT({text} USING utf8mb4)), '''')"
+    else:
+        literal = f"QUOTE(CAST({value} AS CHAR))"
+    return f"IFNULL({literal}, 'NULL')"

@@ -1,0 +1,127 @@
+"""The columns by which a row of a shard is found in the target, on either side. Pure.
+
+A key is one text for each column, the same on all servers, so that rows of two servers are matched
+without knowing a collation: whole numbers by their digits, texts as hexadecimal digits of their
+bytes in utf8mb4. The same texts are the boundaries of the ranges that are compared.
+
+Where the key's texts are ordered otherwise on a shard than on the target, both sides order them by
+their bytes. That reads more than the index of the key would; see ``orders_alike``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.loading.key_order import KeyColumn
+
+from .value_texts import value_text
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeyColumn(KeyColumn):
+    """A column of the key on one side.
+
+    Attributes:
+        wanted: The target's type of it; None for the column's own.
+        by_bytes: Whether ranges are in the order of the text's bytes in utf8mb4.
+        constant: SQL of the value that all rows of a shard have: it is an origin column, which the
+            shard has not. "" for a column of the table.
+        in_ranges: Whether ranges are cut by it; not by origin columns.
+    """
+
+    wanted: ColumnType | None = None
+    by_bytes: bool = False
+    constant: str = ""
+    in_ranges: bool = True
+
+    @property
+    def value(self) -> str:
+        """SQL of the column's value."""
+        return self.constant or quote_identifier(self.name)
+
+    @property
+    def target_type(self) -> ColumnType:
+        """The target's type."""
+        return self.kind if self.wanted is None else self.wanted
+
+    @property
+    def is_bytes(self) -> bool:
+        """Whether a key's text is hexadecimal digits."""
+        return self.target_type.is_string or self.target_type.is_binary
+
+    @property
+    def compared(self) -> str:
+        """SQL that ranges are compared and ordered by."""
+        if self.by_bytes:
+            return f"CAST(CONVERT({self.value} USING utf8mb4) AS BINARY)"
+        return self.found_by
+
+    @property
+    def found_by(self) -> str:
+        """SQL that ``equal_to`` is compared with."""
+        return f"({self.value} + 0)" if self.kind.name in ("enum", "set") else self.value
+
+    @property
+    def selected(self) -> str:
+        """SQL that gives the key's text, in ASCII."""
+        if self.kind.name in ("enum", "set"):
+            return f"CAST({self.value} + 0 AS CHAR)"
+        if self.kind.name in ("float", "double"):
+            return f"CAST({self.value} + 0e0 AS CHAR)"
+        text = value_text(self.value, self.kind, self.target_type)
+        assert text is not None, self.kind
+        return f"HEX({text.sql})" if self.is_bytes else text.sql
+
+    def literal(self, value: str) -> str:
+        """SQL of a key's text, for ranges."""
+        if self.by_bytes:
+            return f"X'{value}'"
+        return self.equal_to(value)
+
+    def equal_to(self, value: str) -> str:
+        """SQL of a key's text in the column's own character set: the column's index finds it."""
+        if not self.kind.is_string:
+            return KeyColumn(self.name, self.kind).literal(value)
+        if self.kind.charset in ("utf8mb4", ""):
+            return f"_utf8mb4 X'{value}'"
+        charset = "utf8" if self.kind.charset == "utf8mb3" else self.kind.charset
+        collation = f" COLLATE {self.kind.collation}" if self.kind.collation else ""
+        return f"CONVERT(_utf8mb4 X'{value}' USING {charset}){collation}"
+
+
+def orders_alike(kinds: Sequence[ColumnType]) -> bool:
+    """Whether servers order the values of all these types in the same way."""
+    if not any(kind.is_string for kind in kinds):
+        return True
+    return len({(kind.is_string, kind.charset, kind.collation) for kind in kinds}) == 1
+
+
+def key_texts(key: Sequence[RowKeyColumn]) -> str:
+    """SQL that selects a row's key."""
+    return ", ".join(column.selected for column in key)
+
+
+def keys_condition(key: Sequence[RowKeyColumn], keys: Sequence[Sequence[str]]) -> str:
+    """The SQL condition of rows with one of these keys.
+
+    A collation can make it true for other rows too; their keys tell them apart.
+
+    Args:
+        key: At least one column.
+        keys: At least one key.
+    """
+    if len(key) == 1:
+        values = ", ".join(key[0].equal_to(value) for (value,) in keys)
+        return f"{key[0].found_by} IN ({values})"
+    return " OR ".join(
+        "("
+        + " AND ".join(
+            f"{column.found_by} = {column.equal_to(value)}"
+            for column, value in zip(key, one, strict=True)
+        )
+        + ")"
+        for one in keys
+    )

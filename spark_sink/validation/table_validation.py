@@ -1,0 +1,281 @@
+"""Compares one target with its shards, step by step. Pure: who reads the servers is given.
+
+1. A range of keys is taken; its digests are asked for on all sides. Equal digests end it.
+2. Else the digest of each of its rows is asked for, and the rows whose digests differ are read.
+3. Rows that differ are in doubt. They are looked at again until they are equal, or a difference
+   (``doubts``).
+
+A range that has far more rows on one side than it was meant to have is cut first, so that memory
+is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
+from typing import Any, Protocol, TypeAlias
+
+from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
+from shardmerge.spark_sink.loading.key_order import Boundary
+
+from .compared_table import ComparedTable, Side
+from .counted_rows import count_difference, doubtful_counts, total
+from .doubts import (
+    Difference,
+    Doubt,
+    Key,
+    SeenRow,
+    Verdict,
+    difference_of,
+    doubtful_keys,
+    look_again,
+)
+
+_SPLIT = 4
+"""A range is cut when a side has so many times the rows that it was meant to have."""
+_KEYS_A_LOOK = 200
+
+
+Digests: TypeAlias = list[tuple[Key, int | None]]
+
+
+class Servers(Protocol):
+    """Reads the sides. Each method asks the servers of all given sides, and raises their errors."""
+
+    def range_digests(self, sides: Sequence[Side], of: KeyRange) -> list[tuple[int, int]]:
+        """For each side the number of rows of a range, and their digest."""
+        ...
+
+    def next_boundary(self, side: Side, after: Boundary | None, rows: int) -> Boundary | None:
+        """The key of the last of ``rows`` rows behind a boundary; None for fewer rows."""
+        ...
+
+    def row_digests(
+        self, sides: Sequence[Side], of: KeyRange
+    ) -> list[list[tuple[Key, int | None]]]:
+        """For each side key and digest of each row of a range."""
+        ...
+
+    def digest_counts(self, sides: Sequence[Side]) -> list[Mapping[Key, int]]:
+        """For each side how many rows have each digest."""
+        ...
+
+    def rows(self, sides: Sequence[Side], keys: Sequence[Key]) -> list[list[tuple[Key, SeenRow]]]:
+        """For each side its rows with these keys."""
+        ...
+
+
+class Passing(Protocol):
+    """Knows how far the target is."""
+
+    def note(self) -> object:
+        """The positions at which the shards' sources are now."""
+        ...
+
+    def passed(self, noted: object) -> bool:
+        """Wait until the target has applied everything before; False when that took too long."""
+        ...
+
+
+@dataclass(slots=True)
+class TableValidation:
+    """The comparison of one target.
+
+    Attributes:
+        rows_a_range: About how many rows a range has in the target.
+        after: The key up to which ranges are compared; None before the first.
+        scanned: Whether all ranges are compared.
+        ranges, rows: How many were compared, of the shards.
+        doubts: Rows in doubt.
+        unsettled: Rows that changed each time that they were looked at.
+        behind: Whether the target did not pass a position in time; rows are left in doubt then.
+    """
+
+    table: ComparedTable
+    servers: Servers
+    passing: Passing
+    rows_a_range: int = 20_000
+    after: Boundary | None = None
+    scanned: bool = False
+    ranges: int = 0
+    rows: int = 0
+    doubts: dict[Key, Doubt] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
+    unsettled: list[Key] = field(default_factory=list)
+    behind: bool = False
+    _cut: list[KeyRange] = field(default_factory=list)
+
+    @property
+    def is_between_ranges(self) -> bool:
+        """Whether everything up to ``after`` is compared."""
+        return not self._cut
+
+    def compare_next(self) -> int:
+        """Compare the next range.
+
+        Returns:
+            How many rows were read on all sides, for a limit of rows a second.
+        """
+        if not self.table.side.key:
+            return self._compare_counts()
+        if self._cut:
+            return self._compare_cut(self._cut.pop())
+        boundary = self.servers.next_boundary(self.table.side, self.after, self.rows_a_range)
+        of = KeyRange(self.after, boundary)
+        read = self._compare(of)
+        self.after, self.scanned = boundary, boundary is None
+        return read
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether no range is left."""
+        return self.scanned and not self._cut
+
+    def settle(self) -> bool:
+        """Look once at the rows in doubt.
+
+        Returns:
+            Whether the target passed the position; without that nothing is known of the rows.
+        """
+        keys = sorted(self.doubts)
+        if not keys:
+            return True
+        return self._settle_rows(keys) if self.table.side.key else self._settle_counts(keys)
+
+    # --- ranges --------------------------------------------------------------------------------
+
+    def _compare(self, of: KeyRange) -> int:
+        sides = (self.table.side, *self.table.shards)
+        (count, digest), *others = self.servers.range_digests(sides, of)
+        counts = [count, *(number for number, _ in others)]
+        shard_rows = sum(counts[1:])
+        largest = counts.index(max(counts))
+        if counts[largest] > _SPLIT * self.rows_a_range and self._split(sides[largest], of):
+            return sum(counts)
+        self.ranges += 1
+        self.rows += shard_rows
+        combined = reduce(xor, (part for _, part in others), 0)
+        if not self.table.only_rows and (count, digest) == (shard_rows, combined):
+            return sum(counts)
+        self._compare_rows(sides, of)
+        return 2 * sum(counts)
+
+    def _compare_cut(self, of: KeyRange) -> int:
+        try:
+            return self._compare(of)
+        except Exception:
+            self._cut.append(of)  # it is compared when the server answers again
+            raise
+
+    def _split(self, side: Side, of: KeyRange) -> bool:
+        boundary = self.servers.next_boundary(side, of.low, self.rows_a_range)
+        if boundary is None or boundary in (of.low, of.high):
+            return False
+        self._cut += reversed(of.cut(boundary))
+        return True
+
+    def _compare_rows(self, sides: Sequence[Side], of: KeyRange) -> None:
+        target, *shards = self.servers.row_digests(sides, of)
+        found: dict[Key, list[Any]] = {}
+        for rows in shards:
+            for key, digest in rows:
+                found.setdefault(key, []).append(digest)
+        keys = doubtful_keys(found, dict(target))
+        for key, differs in self._differences(sides, keys).items():
+            if differs is not None:
+                self.doubts.setdefault(key, Doubt(key))
+
+    def _differences(
+        self, sides: Sequence[Side], keys: Sequence[Key]
+    ) -> dict[Key, Difference | None]:
+        found = {}
+        for part in _parts(keys):
+            target, shards = self._look(sides[:1], part), self._look(sides[1:], part)
+            for key in part:
+                found[key] = difference_of(self.table, key, shards[key], _one(target[key]))
+        return found
+
+    def _look(self, sides: Sequence[Side], keys: Sequence[Key]) -> dict[Key, list[SeenRow]]:
+        found: dict[Key, list[SeenRow]] = {key: [] for key in keys}
+        for rows in self.servers.rows(sides, keys):
+            for key, row in rows:
+                if key in found:
+                    found[key].append(row)
+        return found
+
+    # --- doubts --------------------------------------------------------------------------------
+
+    def _settle_rows(self, keys: Sequence[Key]) -> bool:
+        table = self.table
+        before: dict[Key, list[SeenRow]] = {}
+        for part in _parts(keys):
+            before |= self._look(table.shards, part)
+        if not self._passed():
+            return False
+        for part in _parts(keys):
+            target, after = self._look((table.side,), part), self._look(table.shards, part)
+            for key in part:
+                row = _one(target[key])
+                found = [difference_of(table, key, rows, row) for rows in (before[key], after[key])]
+                self._judge(key, before[key], after[key], found)
+        return True
+
+    def _judge(
+        self,
+        key: Key,
+        before: Sequence[object],
+        after: Sequence[object],
+        found: Sequence[Difference | None],
+    ) -> None:
+        differs = [difference is not None for difference in found]
+        verdict, doubt = look_again(self.doubts[key], before, after, differs)
+        if verdict is Verdict.AGAIN:
+            self.doubts[key] = doubt
+            return
+        del self.doubts[key]
+        if verdict is Verdict.DIFFERENT and (last := found[-1]) is not None:
+            self.differences.append(last)
+        elif verdict is Verdict.UNSETTLED:
+            self.unsettled.append(key)
+
+    def _passed(self) -> bool:
+        self.behind = not self.passing.passed(self.passing.note())
+        return not self.behind
+
+    # --- tables without a primary key ----------------------------------------------------------
+
+    def _compare_counts(self) -> int:
+        sides = (self.table.side, *self.table.shards)
+        (count, digest), *others = self.servers.range_digests(sides, KeyRange())
+        self.scanned, self.ranges = True, 1
+        self.rows = sum(number for number, _ in others)
+        if (count, digest) != (self.rows, sum(part for _, part in others)):
+            target, *shards = self.servers.digest_counts(sides)
+            for key in doubtful_counts(total(shards), target):
+                self.doubts.setdefault(key, Doubt(key))
+        return count + self.rows
+
+    def _settle_counts(self, keys: Sequence[Key]) -> bool:
+        table = self.table
+        before = total(self.servers.digest_counts(table.shards))
+        if not self._passed():
+            return False
+        (target,) = self.servers.digest_counts((table.side,))
+        after = total(self.servers.digest_counts(table.shards))
+        for key in keys:
+            found = [
+                count_difference(table, key, counts.get(key, 0), target.get(key, 0))
+                for counts in (before, after)
+            ]
+            self._judge(key, [before.get(key, 0)], [after.get(key, 0)], found)
+        return True
+
+
+def _parts(keys: Sequence[Key]) -> list[Sequence[Key]]:
+    return [keys[at : at + _KEYS_A_LOOK] for at in range(0, len(keys), _KEYS_A_LOOK)]
+
+
+def _one(rows: Sequence[SeenRow]) -> SeenRow | None:
+    return rows[0] if rows else None

@@ -1,0 +1,97 @@
+"""The SELECTs of validation, for a shard and for the target alike. Pure.
+
+A row's digest is the first half of the MD5 of its text: the values, then which of them are NULL,
+then the lengths of those whose ends cannot be seen. So rows have equal texts only if all of their
+values are equal. The digest of a range is the exclusive OR of its rows' digests, which does not
+depend on their order, and can be put together from the digests of several shards.
+
+CRC32 would be quicker, but it is linear: if two rows of equal length swap a value, the exclusive OR
+of their checksums stays what it was.
+
+Equal rows of a table without a primary key would cancel each other, so there the digests are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from shardmerge.spark_sink.loading.chunk_queries import read_column
+from shardmerge.spark_sink.loading.chunk_ranges import KeyRange, behind, condition
+from shardmerge.spark_sink.loading.key_order import Boundary, order_by
+
+from .compared_table import Side
+from .row_keys import key_texts, keys_condition
+from .value_texts import ValueText
+
+
+def row_digest(hashed: Sequence[ValueText]) -> str:
+    """SQL of a row's digest, an unsigned integer of 64 bits.
+
+    It is NULL for a row whose text is longer than ``max_allowed_packet``.
+    """
+    values = [text.in_row for text in hashed]
+    nulls = ", ".join(f"ISNULL({text.value})" for text in hashed)
+    lengths = [text.length for text in hashed if text.length and not text.is_long]
+    parts = ", ".join(["'#'", *values, f"CONCAT({nulls})", *lengths])
+    return f"CAST(CONV(LEFT(MD5(CONCAT_WS({parts})), 16), 16, 10) AS UNSIGNED)"
+
+
+def range_digest(side: Side, of: KeyRange) -> str:
+    """Asks for the number of rows of a range, and their digest.
+
+    A row without a digest makes that of its range a random one, so that rows are compared.
+    """
+    digest = f"IFNULL({row_digest(side.hashed)}, CAST(RAND() * 1e18 AS UNSIGNED))"
+    total = f"BIT_XOR({digest})" if side.key else f"CAST(IFNULL(SUM({digest}), 0) AS CHAR)"
+    return f"SELECT COUNT(*), {total} FROM {side.table}{_where(side, of)}"
+
+
+def next_boundary(side: Side, after: Boundary | None, rows: int) -> str:
+    """Asks for the key of the last of ``rows`` rows behind a boundary; no answer for fewer rows."""
+    key = side.range_key
+    where = "" if after is None else f" WHERE {behind(key, after)}"
+    return (
+        f"SELECT {key_texts(key)} FROM {side.table}{where} ORDER BY {order_by(key)}"
+        f" LIMIT {rows - 1}, 1"
+    )
+
+
+def row_digests(side: Side, of: KeyRange) -> str:
+    """Asks for the key and the digest of each row of a range.
+
+    Behind them come the columns of the route's condition, where SQL cannot say all of it.
+    """
+    extra = "".join(f", {name}" for name in condition_columns(side))
+    keys = key_texts(side.key)
+    return f"SELECT {keys}, {row_digest(side.hashed)}{extra} FROM {side.table}{_where(side, of)}"
+
+
+def digest_counts(side: Side) -> str:
+    """Asks how many rows have each digest, for a table without a primary key."""
+    digest = row_digest(side.hashed)
+    return f"SELECT {digest}, COUNT(*) FROM {side.table}{_where(side, KeyRange())} GROUP BY 1"
+
+
+def rows_by_key(side: Side, keys: Sequence[Sequence[str]]) -> str:
+    """Asks for the rows with these keys: key, then the values that are judged on this side.
+
+    Behind them come the columns of the route's condition, where SQL cannot say all of it.
+    """
+    texts = [text.sql for text in side.texts if text is not None]
+    selected = ", ".join([key_texts(side.key), *texts, *condition_columns(side)])
+    where = f"({keys_condition(side.key, keys)})"
+    if side.condition:
+        where += f" AND ({side.condition})"
+    return f"SELECT {selected} FROM {side.table} WHERE {where}"
+
+
+def condition_columns(side: Side) -> list[str]:
+    """SQL of every column of a shard whose condition SQL cannot say; empty for another side."""
+    return [read_column(column) for column in side.columns] if side.where else []
+
+
+def _where(side: Side, of: KeyRange) -> str:
+    parts = [part for part in (condition(side.range_key, of),) if part] if side.key else []
+    if side.condition:
+        parts.append(f"({side.condition})")
+    return f" WHERE {' AND '.join(parts)}" if parts else ""

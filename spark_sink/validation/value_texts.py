@@ -1,0 +1,193 @@
+"""The SQL that gives one text for one value, on a shard and on the target alike. Pure.
+
+A value has other types on the two sides: an INT of a shard is a BIGINT in the target, a latin1 text
+is one in utf8mb4. Both sides write it as the target's type is written, so that equal values give
+equal bytes on every server of the family:
+
+* whole numbers, YEAR and BIT by their digits, so that ZEROFILL and display widths do not count;
+* decimals with the target's digits behind the point;
+* FLOAT and DOUBLE by the eight bytes of the double, which every server of MySQL and MariaDB gives
+  as a coordinate of a point. Their digits differ between versions. TiDB has no points: there, and
+  on shards that are compared with it, they are the digits of a DECIMAL(65,30);
+* dates and times with the target's digits behind the second, TIMESTAMP in UTC;
+* texts, ENUM and SET in utf8mb4, byte by byte, whatever the collation;
+* BINARY with the target's length; spatial values in the server's own form.
+
+A shard's zero date is what the sink makes of it: NULL in a column that may be NULL, else
+0000-00-00 (``rows.values.server_values``).
+
+Source: MySQL Reference Manual, "Cast Functions and Operators", "Bit Functions and Operators",
+"Spatial Geometry Formats"; the texts of all types on real servers:
+tests/integration/mysql/test_validation.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from shardmerge.schemas.model.tables import Column, Default, DefaultKind
+from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
+from shardmerge.spark_sink.rows.values.forms import form_of
+
+_UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
+"""Character sets whose bytes are those of utf8mb4."""
+_LONG = frozenset((*TEXT_NAMES, *BLOB_NAMES, "json", *SPATIAL_NAMES)) - {"tinytext", "tinyblob"}
+_DIGITS = frozenset(("bit", "year"))
+_DOUBLES = frozenset(("float", "double"))
+_DATES = frozenset(("date", "datetime", "timestamp"))
+_TEXTS = frozenset(("enum", "set"))
+
+
+@dataclass(frozen=True, slots=True)
+class ValueText:
+    """How one value becomes bytes.
+
+    Attributes:
+        sql: Gives the text or the bytes; NULL for NULL.
+        length: SQL that gives how long a value is whose end cannot be seen in the text of a row;
+            "" for other values.
+        is_long: Whether a row's text has a digest in place of the value, so that it stays shorter
+            than ``max_allowed_packet``.
+        is_json: Whether other texts can mean the same value.
+        value: SQL of the value itself, which is NULL when the text is.
+    """
+
+    sql: str
+    length: str = ""
+    is_long: bool = False
+    is_json: bool = False
+    value: str = ""
+
+    @property
+    def in_row(self) -> str:
+        """SQL of what a row's text has of the value."""
+        return f"MD5({self.sql})" if self.is_long else self.sql
+
+
+def value_text(
+    value: str, kind: ColumnType, wanted: ColumnType, *, points: bool = True
+) -> ValueText | None:
+    """The text of a value.
+
+    Args:
+        value: SQL that gives it: a quoted column, or a literal of the type ``kind``.
+        kind: Of the value.
+        wanted: The target's type of the column.
+        points: Whether all servers that are compared know points (TiDB does not).
+
+    Returns:
+        None for a type whose values cannot be compared.
+    """
+    if form_of(kind) is None or form_of(wanted) is None:
+        return None
+    return replace(_written(value, kind, wanted, points), value=value)
+
+
+def _written(value: str, kind: ColumnType, wanted: ColumnType, points: bool) -> ValueText:
+    name = wanted.name
+    if name in _DOUBLES:
+        return ValueText(_double(value, points))
+    if wanted.is_integer or name in _DIGITS:
+        return ValueText(f"CAST({value} + 0 AS CHAR)")
+    if name == "decimal":
+        return ValueText(f"CAST(CAST({value} AS {_decimal(wanted)}) AS CHAR)")
+    if name in _DATES or name == "time":
+        return ValueText(_moment(value, kind, wanted))
+    if wanted.is_string or name in _TEXTS:
+        return _text(value, kind, wanted)
+    if name == "json":
+        return ValueText(f"CAST(CAST({value} AS CHAR) AS BINARY)", is_long=True, is_json=True)
+    if name in SPATIAL_NAMES:
+        return ValueText(f"HEX({value})", is_long=True)
+    padded = name == "binary" and kind.length != wanted.length
+    sql = f"RPAD({value}, {wanted.length}, X'00')" if padded else value
+    length = "" if name == "binary" else f"LENGTH({value})"
+    return ValueText(sql, length, is_long=name in _LONG or kind.name in _LONG)
+
+
+def _double(value: str, points: bool) -> str:
+    """``+ 0e0`` makes a double of a FLOAT, which is written with six digits, and 0 of -0."""
+    if points:
+        return f"HEX(ST_AsBinary(POINT({value} + 0e0, 0)))"
+    return f"CAST(CAST({value} + 0e0 AS DECIMAL(65,30)) AS CHAR)"
+
+
+def _decimal(wanted: ColumnType) -> str:
+    return f"DECIMAL({wanted.length or 10},{wanted.scale or 0})"
+
+
+def _moment(value: str, kind: ColumnType, wanted: ColumnType) -> str:
+    if kind.name != wanted.name or kind.fsp != wanted.fsp:
+        precision = f"({wanted.fsp})" if wanted.fsp else ""
+        name = "DATETIME" if wanted.name == "timestamp" else wanted.name.upper()
+        value = f"CAST({value} AS {name}{precision})"
+    return f"CAST({value} AS CHAR)"
+
+
+def _text(value: str, kind: ColumnType, wanted: ColumnType) -> ValueText:
+    is_text = kind.is_string or kind.name in _TEXTS
+    if is_text and kind.charset not in _UTF8:
+        sql = f"CAST(CONVERT({value} USING utf8mb4) AS BINARY)"
+    else:
+        sql = f"CAST({value} AS BINARY)" if is_text else f"CAST({value} AS CHAR)"
+    return ValueText(
+        sql, f"CHAR_LENGTH({value})", is_long=wanted.name in _LONG or kind.name in _LONG
+    )
+
+
+def shard_value(column: Column, quoted: str) -> str:
+    """SQL of a shard's value as the sink writes it: see the module on zero dates.
+
+    A date whose month or day is zero, and one before the year 1, is a zero date.
+    """
+    if column.type.name not in _DATES or column.type.name == "timestamp":
+        if column.type.name == "timestamp" and column.nullable:
+            return f"IF({quoted} = 0, NULL, {quoted})"
+        return quoted
+    zero = "NULL" if column.nullable else _zero(column.type)
+    return (
+        f"IF({quoted} < '0001-01-01' OR MONTH({quoted}) = 0 OR DAYOFMONTH({quoted}) = 0,"
+        f" {zero}, {quoted})"
+    )
+
+
+def _zero(kind: ColumnType) -> str:
+    if kind.name == "date":
+        return "CAST('0000-00-00' AS DATE)"
+    precision = f"({kind.fsp})" if kind.fsp else ""
+    return f"CAST('0000-00-00 00:00:00' AS DATETIME{precision})"
+
+
+def default_value(default: Default | None, kind: ColumnType) -> str | None:
+    """SQL of the value that rows get which leave a column out; None when that is not known.
+
+    Args:
+        default: Of the target's column.
+        kind: Of that column.
+    """
+    if default is None or default.kind is DefaultKind.EXPRESSION or kind.name == "timestamp":
+        return None
+    if default.kind is DefaultKind.NULL:
+        return "NULL"
+    text = default.text
+    if kind.is_string or kind.name in _TEXTS:
+        return text_value(text)
+    if kind.is_binary:
+        return f"X'{text.removeprefix('0x')}'" if text.startswith("0x") else _hex(text)
+    if kind.name == "bit":
+        return str(int(text.removeprefix("b").strip("'"), 2))
+    if kind.name in _DATES or kind.name == "time":
+        precision = f"({kind.fsp})" if kind.fsp else ""
+        return f"CAST({text_value(text)} AS {kind.name.upper()}{precision})"
+    if kind.is_integer or kind.name in _DOUBLES or kind.name in ("decimal", "year"):
+        return f"({text})"
+    return None
+
+
+def text_value(text: str) -> str:
+    """SQL of a text, in ASCII, whatever the session's modes are."""
+    return f"_utf8mb4 {_hex(text)}"
+
+
+def _hex(text: str) -> str:
+    return f"X'{text.encode().hex().upper()}'"

@@ -1,0 +1,114 @@
+"""The command over recorded topics, with servers that are given their answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from shardmerge.cli.main import main
+from shardmerge.cli.validation import validate as module
+from shardmerge.cli.validation.report_shapes import ValidatedTarget
+from shardmerge.cli.validation.table_facts import Readings, facts_of
+from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.records.plain import from_plain
+from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
+from tests.recorded import Recorded
+from tests.unit.cli.views.pictures import ONE, TARGET, TWO, conflicting, picture, recorded, reported
+
+from .silent_servers import SilentServers
+
+
+class Answering(SilentServers):
+    """The first shard has all the rows."""
+
+    def range_digests(self, sides, of):
+        found = super().range_digests(sides, of)
+        return [*found[:2], *((0, 0) for _ in found[2:])]
+
+    def ask(self, side: object, sql: str) -> list[tuple[str, int]]:
+        return [("30", 0)] if "TABLE_ROWS" in sql else []
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def servers() -> Answering:
+    return Answering({n: n for n in range(30)}, {n: n for n in range(30)})
+
+
+def call(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering, made: Recorded, *words: str
+) -> Result:
+    progress = SinkProgress(TARGET, 2, 0, shards=(ShardProgress(ONE, 0), ShardProgress(TWO, 0)))
+    shown = picture(reported(made, progress))
+
+    class Topics:
+        def __init__(self, _: object) -> None:
+            pass
+
+        def picture(self) -> object:
+            return shown
+
+        def of(self, target):
+            return lambda: facts_of(shown, target, Readings())
+
+    monkeypatch.setattr(module, "TopicFacts", Topics)
+    monkeypatch.setattr(module, "ServerRows", lambda _: servers)
+    monkeypatch.setattr(module, "LinePassing", lambda *_: servers)
+    path = tmp_path / "pipeline.toml"
+    path.write_text(pipeline_text(made.pipeline))
+    return CliRunner().invoke(main, ["validate", *words, "--pipeline", str(path)])
+
+
+def test_equal_tables_end_with_0(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+) -> None:
+    found = call(monkeypatch, tmp_path, servers, recorded())
+    assert found.exit_code == 0, found.output
+    assert found.stdout.startswith("merged.tbl: 30 rows of 2 shards, 1 ranges, ")
+    assert found.stdout.endswith("  0 differences\n")
+
+
+def test_a_difference_ends_with_1_and_has_the_documented_shape(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+) -> None:
+    servers.merged[99] = 1
+    found = call(monkeypatch, tmp_path, servers, recorded(), "--json", "--repair", "sql")
+    assert found.exit_code == 1, found.output
+    assert isinstance(found.exception, SystemExit), found.exception
+    report = from_plain(ValidatedTarget, json.loads(found.stdout))
+    assert [(d.kind, d.key) for d in report.differences] == [("extra", ("99",))]
+    assert report.differences[0].repair == "DELETE FROM `merged`.`tbl` WHERE `id` IN (99) LIMIT 1;"
+
+
+def test_a_held_shard_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+) -> None:
+    patience = ("--patience", "0.01")
+    found = call(monkeypatch, tmp_path, servers, conflicting(), "--json", *patience)
+    assert found.exit_code == 1, found.output
+    assert isinstance(found.exception, SystemExit), found.exception
+    assert from_plain(ValidatedTarget, json.loads(found.stdout)).obstacles == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["other.t"], "no target is called other.t"),
+        (["--shard", "s9/other.x"], "no route leads from s9/other.x"),
+    ],
+)
+def test_a_wrong_call_ends_with_2(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    servers: Answering,
+    words: list[str],
+    said: str,
+) -> None:
+    found = call(monkeypatch, tmp_path, servers, recorded(), *words)
+    assert found.exit_code == 2
+    assert said in found.stderr

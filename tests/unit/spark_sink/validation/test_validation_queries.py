@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
+from shardmerge.spark_sink.validation.compared_table import compared_table
+from shardmerge.spark_sink.validation.validation_queries import (
+    digest_counts,
+    next_boundary,
+    range_digest,
+    row_digests,
+    rows_by_key,
+)
+
+from .facts import RULE, S1, shard, target
+
+OWN = "CREATE TABLE t (id int PRIMARY KEY, a text)"
+TABLE = compared_table(target(OWN), [shard(S1, OWN)])
+DIGEST = (
+    "CAST(CONV(LEFT(MD5(CONCAT_WS('#', CAST(`id` + 0 AS CHAR), MD5(CAST(`a` AS BINARY)),"
+    " CONCAT(ISNULL(`id`), ISNULL(`a`)))), 16), 16, 10)"
+    " AS UNSIGNED)"
+)
+
+
+def test_a_range_is_asked_for_its_rows_and_their_digest() -> None:
+    found = range_digest(TABLE.shards[0], KeyRange(("3",), ("9",)))
+    assert found == (
+        f"SELECT COUNT(*), BIT_XOR(IFNULL({DIGEST}, CAST(RAND() * 1e18 AS UNSIGNED)))"
+        " FROM `app`.`t_1` WHERE (`id` > 3) AND (`id` <= 9)"
+    )
+
+
+def test_equal_rows_without_a_key_do_not_cancel_each_other() -> None:
+    own = "CREATE TABLE t (a int)"
+    counted = compared_table(target(own), [shard(S1, own)])
+    assert "SUM(" in range_digest(counted.side, KeyRange())
+    assert digest_counts(counted.side).endswith("FROM `merged`.`t` GROUP BY 1")
+
+
+def test_ranges_are_cut_in_the_target() -> None:
+    assert next_boundary(TABLE.side, ("3",), 100) == (
+        "SELECT CAST(`id` + 0 AS CHAR) FROM `merged`.`t` WHERE `id` > 3 ORDER BY `id` LIMIT 99, 1"
+    )
+
+
+def test_the_columns_of_a_condition_come_behind_the_values() -> None:
+    rule = replace(RULE, where="a LIKE 'x%'")
+    side = compared_table(target(OWN), [shard(S1, OWN, rule)]).shards[0]
+    assert row_digests(side, KeyRange()) == (
+        f"SELECT CAST(`id` + 0 AS CHAR), {DIGEST}, `id`, `a` FROM `app`.`t_1`"
+    )
+    assert rows_by_key(side, [("7",)]) == (
+        "SELECT CAST(`id` + 0 AS CHAR), CAST(`id` + 0 AS CHAR), CAST(`a` AS BINARY), `id`, `a`"
+        " FROM `app`.`t_1` WHERE (`id` IN (7))"
+    )
