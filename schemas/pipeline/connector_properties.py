@@ -223,6 +223,8 @@ REFUSED = (
     ),
 )
 
+ONLY_MYSQL = "driver.allowPublicKeyRetrieval"
+"""Of ``TUNABLE``, what a MariaDB source's connector does not get."""
 TUNABLE = (
     "poll.interval.ms",
     "max.batch.size",
@@ -232,6 +234,7 @@ TUNABLE = (
     "incremental.snapshot.chunk.size",
     "producer.override.linger.ms",
     "producer.override.batch.size",
+    ONLY_MYSQL,
 )
 """Properties that the connector gets anyway, and that a pipeline file may set otherwise."""
 
