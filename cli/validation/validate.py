@@ -11,14 +11,8 @@ from pathlib import Path
 import click
 
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.parameters import (
-    FILE,
-    Shard,
-    Target,
-    json_option,
-    pipeline_option,
-    read_pipeline,
-)
+from shardmerge.cli.options import FILE, json_option, pipeline_option
+from shardmerge.cli.parameters import Shard, Target, read_pipeline
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import route
