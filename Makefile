@@ -77,7 +77,7 @@ SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*
 .PHONY: test check types links unit wheel integration e2e scenarios
 # The longest of a queue first, and first what waits for moments: its last ones run beside the whole lines.
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed' (CASES=DIR: more scenarios)
-	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql $(SPARKS) check wheel laws docs integration e2e scenarios
+	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql loads $(SPARKS) check wheel laws docs integration e2e scenarios
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .

@@ -62,7 +62,7 @@ COMMANDS = {
         "Write a commented pipeline file for the servers that are named.",
     ),
     "load": (
-        "shardmerge.cli.load:load",
+        "shardmerge.cli.loads.load:load",
         'Show how far the first loads are of sources with `snapshot = "spark"`.',
     ),
     "plan": (
@@ -99,7 +99,7 @@ COMMANDS = {
     ),
     "validate": (
         "shardmerge.cli.validation.validate:validate",
-        "Compare shards and their targets while rows and schema changes go on.",
+        "Compare TARGET (DATABASE.TABLE; by default every target) with its shards.",
     ),
 }
 """Name → where the command is, as ``module:attribute``, and the first sentence of its

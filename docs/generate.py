@@ -23,10 +23,11 @@ import click
 from docs.log_events import Event, logged_events, meanings
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.endings import ExitCode
+from shardmerge.cli.loads import load_shapes
 from shardmerge.cli.main import main
 from shardmerge.cli.planning import shapes as plan_shapes
 from shardmerge.cli.validation import report_shapes
-from shardmerge.cli.views import call_shapes, decision_shapes, load_shapes, shapes
+from shardmerge.cli.views import call_shapes, decision_shapes, shapes
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
 from shardmerge.connectors.log_lines import LOG_FORMAT

@@ -49,6 +49,7 @@ TARGETS = tuple(
     for name in ("iceberg_*", "server_contract", "target_contract")
     for path in sorted((ROOT / "tests/integration/spark").glob(f"test_{name}.py"))
 )
+LOADS = "tests/e2e/test_g_first_loads.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,11 @@ def targets() -> Result:
     return pytest("targets", list(TARGETS), minutes=30)
 
 
+def loads() -> Result:
+    """The first load by the sink: its line is its own, and waits much."""
+    return pytest("loads", [LOADS], minutes=25)
+
+
 def integration() -> Result:
     """One real system per test; the other rooms."""
     others = [f"--ignore={place}" for place in (AGENTS, CONNECT, MYSQL, SECURE, *TARGETS)]
@@ -161,7 +167,7 @@ def integration() -> Result:
 
 def e2e() -> Result:
     """The whole line, with faults, and the project's own scenarios."""
-    return pytest("e2e", ["tests/e2e"], minutes=30)
+    return pytest("e2e", ["tests/e2e", f"--ignore={LOADS}"], minutes=30)
 
 
 def scenarios() -> Result:
@@ -208,7 +214,7 @@ _STARTING_SPARK = ("driver", "target_contract")
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
     "connect": connect, "mysql": mysql, "secure": secure, "targets": targets,
-    "integration": integration, "e2e": e2e, "scenarios": scenarios,
+    "loads": loads, "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
@@ -220,6 +226,7 @@ BESIDE = (
     "mysql",
     "secure",
     "targets",
+    "loads",
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others; they start nothing that others use."""

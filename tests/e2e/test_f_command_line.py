@@ -215,7 +215,7 @@ def _kill_behind_a_row(line: Line, running: Running, part: str, number: int) -> 
     """Let a row through, then kill a part and wait until it is started again."""
     wait_for(lambda: running.pid(part), part)
     killed = running.pid(part)
-    execute(line, "s1", f"INSERT INTO plaincli_app.t_1 VALUES ({number}, 1)")
+    execute(line, "s1", f"INSERT INTO plaincli_app.t_1 (id, a) VALUES ({number}, 1)")
     wait_for(lambda: number in ids(line), f"row {number}")
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: running.pid(part) not in (0, killed), f"new {part}")
@@ -228,7 +228,7 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
     for number, part in enumerate(("sink", "agents", "watchdog"), 101):
         _kill_behind_a_row(line, running, part, number)
     execute(line, "s1", "ALTER TABLE plaincli_app.t_1 ADD COLUMN after_kills INT")
-    execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (200, 1, 1)")
+    execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, a, after_kills) VALUES (200, 1, 1)")
     wait_for(lambda: 200 in ids(line), "row behind DDL after the kills")
     wait_for(lambda: running.measured(0, "shardmerge_sink_rows_total"), "metrics of the sink")
     wait_for(lambda: running.measured(1, "shardmerge_connector_state"), "metrics of the watchdog")
@@ -244,7 +244,7 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
 
     again = Running(line.pipeline_path, running.directory)
     try:
-        execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (300, 1, 1)")
+        execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, a) VALUES (300, 1)")
         wait_for(lambda: 300 in ids(line), "row through the parts")
         (status,) = told(PipelineStatus, call(line, "status", "--json"))
         assert status.agents is not None

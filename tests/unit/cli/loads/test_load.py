@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from shardmerge.cli.load import in_words, lines, shown, watched
-from shardmerge.cli.views.load_shapes import ShownLoad
+from shardmerge.cli.loads.load import in_words, lines, shown, watched
+from shardmerge.cli.loads.load_shapes import ShownLoad
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from tests.unit.spark_sink.loading.loads import SHARD, done, load

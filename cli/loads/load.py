@@ -8,6 +8,10 @@ from pathlib import Path
 
 import click
 
+from shardmerge.cli.endings import telling_errors
+from shardmerge.cli.options import json_option, pipeline_option
+from shardmerge.cli.parameters import read_pipeline
+from shardmerge.cli.screen import print_json, progress_of
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -23,11 +27,7 @@ from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
-from .endings import telling_errors
-from .options import json_option, pipeline_option
-from .parameters import read_pipeline
-from .screen import print_json, progress_of
-from .views.load_shapes import LoadProgress, ShownLoad
+from .load_shapes import LoadProgress, ShownLoad
 
 _LOOK_S = 1.0
 

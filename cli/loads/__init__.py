@@ -1,0 +1,1 @@
+"""``shardmerge load``: how far the first loads by the sink are."""
