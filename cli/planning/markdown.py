@@ -7,6 +7,9 @@ steps, and always every hold that has ways out, the verdict and the safe order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from shardmerge.schemas.codes.registry import coded
 
 from .runs import Run, runs
 from .shapes import ShownDecision, ShownPlan, ShownStep
@@ -70,12 +73,12 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
         if statement.lossy:
             yield f"⚠️ lossy: {_text(statement.lossy)}"
     for fixup in decision.fixups:
-        told = f"{fixup.kind} {fixup.shard} ({told_rows(fixup.rows)}): {fixup.reason}"
-        yield f"🔁 {_text(told)}"
+        told = f"{fixup.kind} {fixup.shard} ({told_rows(fixup.rows)})"
+        yield f"🔁 {_text(f'{told}: {coded(fixup.code, fixup.reason)}')}"
     if decision.released:
         yield f"released: {_text(several(decision.released))}"
-    for warning in decision.warnings:
-        yield f"⚠️ {_text(warning)}"
+    for warning, code in zip_longest(decision.warnings, decision.warning_codes, fillvalue=""):
+        yield f"⚠️ {_text(coded(code, warning))}"
 
 
 def _holds(plan: ShownPlan) -> Iterator[str]:

@@ -189,6 +189,7 @@ def _decision(asked: Asked, answer: Answer, told: Counter[tuple[str, str]]) -> S
         fixups=tuple(_fixup(asked, fixup) for fixup in decision.fixups),
         released=tuple(map(str, decision.released)),
         warnings=decision.warnings,
+        warning_codes=tuple(notice.code for notice in decision.notices),
     )
 
 
@@ -223,6 +224,7 @@ def _fixup(asked: Asked, fixup: Fixup) -> ShownFixup:
         fixup.columns,
         fixup.reason,
         asked.rows.get(fixup.shard),
+        fixup.code,
     )
 
 

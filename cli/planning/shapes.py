@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shardmerge.cli.views.decision_shapes import Reason
 from shardmerge.cli.views.shapes import Side, WayOut
 
 
@@ -16,12 +17,14 @@ class ShownStatement:
         kind: ``expanding``, ``contracting``, ``switching`` or ``rows``.
         waits_for: Which rows it waits for, and which wait for it.
         lossy: Which values are gone from the target after it; "" when none are.
+        why: Why the target gets it; null where that is not told.
     """
 
     sql: str
     kind: str
     waits_for: str
     lossy: str = ""
+    why: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class ShownFixup:
         reason: What the shard's rows hold, and what the target's rows hold.
         rows: About how many rows the table has, by its server's statistics; null when no server was
             asked.
+        code: Of the reason, such as ``SM-1803``.
     """
 
     shard: str
@@ -43,6 +47,7 @@ class ShownFixup:
     columns: tuple[str, ...]
     reason: str
     rows: int | None = None
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,7 @@ class ShownDecision:
         fixups: Shards whose existing rows may differ from the target's.
         released: Held shards that go on.
         warnings: What should be known although nothing is held.
+        warning_codes: One for each of ``warnings``, in their order.
     """
 
     target: str
@@ -84,6 +90,7 @@ class ShownDecision:
     fixups: tuple[ShownFixup, ...]
     released: tuple[str, ...]
     warnings: tuple[str, ...]
+    warning_codes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

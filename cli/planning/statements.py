@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.cli.views.decision_shapes import Reason
 from shardmerge.schemas.model.actions import ColumnChange, ColumnRemoval, RowRemoval, TypeChange
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
@@ -26,6 +27,7 @@ def shown_statement(statement: TargetStatement, before: TargetState | None) -> S
         statement.kind.value,
         waits_for(statement),
         "; ".join(_lost(statement, before)),
+        Reason(statement.code, statement.reason) if statement.reason else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from shardmerge.schemas.codes.registry import coded
 
@@ -91,10 +92,11 @@ def _step(step: ShownStep) -> Iterator[str]:
     if not step.decisions:
         yield "    decides nothing: it changes no table's schema, or its database is not captured"
     for decision in step.decisions:
-        yield from (f"    {line}" for line in _decision(decision))
+        yield from (f"    {line}" for line in decision_lines(decision))
 
 
-def _decision(decision: ShownDecision) -> Iterator[str]:
+def decision_lines(decision: ShownDecision) -> Iterator[str]:
+    """What is decided, and what the target and the shards do."""
     yield decided(decision)
     for side in decision.sides:
         yield f"  {side.definition}: {several(side.shards)}"
@@ -110,11 +112,12 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
         if statement.lossy:
             yield f"    LOSSY: {statement.lossy}"
     for fixup in decision.fixups:
-        yield f"  {fixup.kind} {fixup.shard} ({told_rows(fixup.rows)}): {fixup.reason}"
+        told = f"{fixup.kind} {fixup.shard} ({told_rows(fixup.rows)})"
+        yield f"  {told}: {coded(fixup.code, fixup.reason)}"
     if decision.released:
         yield f"  released: {several(decision.released)}"
-    for warning in decision.warnings:
-        yield f"  warning: {warning}"
+    for warning, code in zip_longest(decision.warnings, decision.warning_codes, fillvalue=""):
+        yield f"  warning: {coded(code, warning)}"
 
 
 def _alternative(each: ShownAlternative) -> str:

@@ -8,6 +8,7 @@ from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
 from shardmerge.cli.planning.shapes import ShownStatement
 from shardmerge.cli.planning.statements import shown_statement
+from shardmerge.cli.views.decision_shapes import Reason
 from shardmerge.schemas.model.names import ShardId
 from tests.unit.cli.planning.pipelines import pipeline
 
@@ -49,6 +50,7 @@ def test_what_is_lost_is_said(shards: list[ShardId], action: str, kind: str, los
 def test_each_kind_says_who_waits() -> None:
     [expanding] = after((ONE, "ADD COLUMN n INT"))
     assert expanding.waits_for == "nothing; the shard's rows behind the change wait for it"
+    assert expanding.why == Reason("SM-1902", "column n is new")
     [contracting] = after((ONE, "DROP COLUMN a"), (TWO, "DROP COLUMN a"))
     assert contracting.waits_for.endswith("; no row waits for it")
     both = [(shard, "DROP COLUMN a, ADD COLUMN a DATE") for shard in (ONE, TWO)]

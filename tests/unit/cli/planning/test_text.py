@@ -6,7 +6,7 @@ import pytest
 
 from shardmerge.cli.planning.runs import runs
 from shardmerge.cli.planning.shapes import ShownDecision, ShownFixup, ShownStep
-from shardmerge.cli.planning.text import in_ranges, several, told_rows
+from shardmerge.cli.planning.text import decision_lines, in_ranges, several, told_rows
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,17 @@ def test_like_steps_are_one_run_and_others_stand_alone() -> None:
     ]  # fmt: skip
     other = [step(1), step(2, "ALTER TABLE t_{} DROP b"), step(3)]
     assert [run.more for run in runs(other)] == [0, 0, 0]
+
+
+def test_reasons_have_their_codes() -> None:
+    fixup = ShownFixup("s1/app.t_1", "accept", ("a",), "rows hold NULL", code="SM-1801")
+    decision = ShownDecision(
+        "m.t", 1, "s1/app.t_1", "emit", False, "a is new", "", "", "", (), (), (), (fixup,), (),
+        ("it is wider", "it is older"), ("SM-1701",),
+    )  # fmt: skip
+    told = list(decision_lines(decision))
+    assert told[1:] == [
+        "  accept s1/app.t_1 (rows unknown): SM-1801: rows hold NULL",
+        "  warning: SM-1701: it is wider",
+        "  warning: it is older",
+    ]
