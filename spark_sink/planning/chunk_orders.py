@@ -9,7 +9,7 @@ from enum import StrEnum
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import OriginPart, origin_part
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline.routing import rule_of
+from shardmerge.schemas.pipeline.routing import RoutingRule, rule_of
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.decisions import TargetDecisions
 from shardmerge.spark_sink.barrier.statements import bindings
@@ -129,11 +129,20 @@ def unfit_for_chunks(target: TargetDecisions, name: ShardId, state: SinkState) -
     rule = rule_of(state.routes, name)
     own = {c.column.name.lower() for c in gate.columns if origin_part(c.id) is None}
     has_key = any(key.lower() in own for key in gate.key)
-    applies_all = rule is None or not rule.ignore
-    kind = kind_of(has_key=has_key, has_other_unique_key=False, applies_every_operation=applies_all)
+    passed_over = _passed_over(rule) if rule is not None else ""
+    kind = kind_of(
+        has_key=has_key, has_other_unique_key=False, applies_every_operation=not passed_over
+    )
     if kind is LoadKind.SNAPSHOT:
-        what = "it has no primary key" if not has_key else "its route ignores operations"
+        what = passed_over if has_key else "it has no primary key"
         return f"{what}, so its rows cannot be read at different moments"
     if any(origin_part(c.id) is OriginPart.POSITION for c in gate.columns):
         return "the target has an origin column for positions, and rows of a load have none"
     return ""
+
+
+def _passed_over(rule: RoutingRule) -> str:
+    """Which operations of a route the target does not follow; "" when it follows all."""
+    if rule.ignore:
+        return "its route ignores operations"
+    return "its route keeps the rows of a TRUNCATE" if rule.keeps_truncated else ""

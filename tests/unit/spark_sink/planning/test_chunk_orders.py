@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.origin import OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import RowOperation
+from shardmerge.schemas.model.policies import RowOperation, RowsPolicy
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
@@ -45,6 +45,7 @@ def test_a_chunk_is_read_with_the_schema_behind_the_last_gate() -> None:
         ({}, ROUTE, ""),
         ({"key": ()}, ROUTE, "no primary key"),
         ({}, replace(ROUTE, ignore=(RowOperation.DELETE,)), "ignores operations"),
+        ({}, replace(ROUTE, on_truncate=RowsPolicy.KEEP), "keeps the rows of a TRUNCATE"),
         (
             {
                 "columns": (
