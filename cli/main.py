@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "load": (
         "shardmerge.cli.loads.load:load",
-        'Show how far the first loads are of sources with `snapshot = "spark"`.',
+        'Show how far the first loads of sources with `snapshot = "spark"` are.',
     ),
     "plan": (
         "shardmerge.cli.planning.command:plan",

@@ -39,10 +39,10 @@ _LOOK_S = 1.0
 )
 @json_option
 def load(path: Path, watch: bool, as_json: bool) -> None:
-    """Show how far the first loads are of sources with `snapshot = "spark"`.
+    """Show how far the first loads of sources with `snapshot = "spark"` are.
 
-    What is loaded comes from the target; about how many rows there are, from the sources, if they
-    answer. `shardmerge command pause` and `resume` stop the load of a shard, and let it go on.
+    The target tells what is loaded. The sources, if they answer, tell about how many rows there
+    are. `shardmerge command pause` stops the load of a shard, and `resume` lets it go on.
 
     Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when the target does not
     answer.

@@ -70,10 +70,12 @@ class Source:
             read, such as ``ANSI_QUOTES``, must be listed here.
         charset: The server's ``character_set_server``.
         snapshot_mode: Debezium's ``snapshot.mode``.
-        snapshot: Who reads the rows that tables have at the beginning: ``debezium``, or ``spark``
-            for the sink itself, side by side, without Connect and Kafka.
-        load_connections: With ``spark``: most tables' parts that are read at once.
-        load_rows_per_s: With ``spark``: most rows a second that are read; 0 for no limit.
+        snapshot: Who reads the rows that tables have at the beginning: ``debezium``, or ``spark``.
+            With ``spark`` the sink reads them itself, several parts of tables at once, and they
+            do not go through Connect and Kafka.
+        load_connections: With ``spark``: how many parts of tables are read at once, at most.
+        load_rows_per_s: With ``spark``: how many rows a second are read, at most; 0 for no
+            limit.
         epoch: Raise it by one whenever you point the connector to another server, or the server's
             binlog starts anew: positions of two binlogs have no order of their own.
         connect_password: What the connector's configuration has instead of ``password``: a
