@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "load": (
         "shardmerge.cli.loads.load:load",
-        'Show how far the first loads are of sources with `snapshot = "spark"`.',
+        'Show how far the first loads of sources with `snapshot = "spark"` are.',
     ),
     "plan": (
         "shardmerge.cli.planning.command:plan",
@@ -103,8 +103,8 @@ COMMANDS = {
     ),
 }
 """Name → where the command is, as ``module:attribute``, and the first sentence of its
-help. So the list of commands needs none of their modules, whose imports take up to
-a second."""
+help. So the list of commands is shown without importing their modules, which takes
+up to a second."""
 
 
 class LazyGroup(click.Group):
