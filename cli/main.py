@@ -103,8 +103,8 @@ COMMANDS = {
     ),
 }
 """Name → where the command is, as ``module:attribute``, and the first sentence of its
-help. So the list of commands needs none of their modules, whose imports take up to
-a second."""
+help. So the list of commands is shown without importing their modules, which takes
+up to a second."""
 
 
 class LazyGroup(click.Group):

@@ -1,7 +1,7 @@
 """How the lines of a process's log look: for people, or as JSON.
 
-``set_up`` says once for a process where lines go and how they look. Records of libraries (Faust,
-aiokafka, py4j) come out in the same form as our own events (see ``event_log``), as the event
+A process calls ``set_up`` once; it sets where lines go and how they look. Our own events come from
+``event_log``. A record of a library (Faust, aiokafka, py4j) gets the same form, as the event
 ``library_logged``. In a process that was not set up, such as a Python worker of Spark, Python's own
 handler prints warnings and errors with the same fields.
 """
@@ -28,14 +28,20 @@ STANDARD = ("time", "level", "event", "logger", "process")
 """Keys of every JSON line. No field has one of these names."""
 
 _QUIET = ("aiokafka", "faust", "mode", "kafka")
-"""Libraries whose records count from WARNING on, unless the level is DEBUG."""
+"""Libraries of which only records from WARNING on are logged, unless the level is DEBUG."""
 _ALWAYS_QUIET = ("py4j", "urllib3")
-"""Libraries whose records count from WARNING on."""
+"""Libraries of which only records from WARNING on are logged."""
 LIBRARIES = (*_QUIET, *_ALWAYS_QUIET)
 
 
 def error_fields(name: str, error: BaseException) -> dict[str, Any]:
-    """An error as fields: ``error``, ``error_type``, and ``hint`` and ``code`` if it has them."""
+    """An error as log fields: ``name``, ``name_type``, and its ``hint`` and ``code``, if any.
+
+    Args:
+        name: Name of the field with the message, such as ``error``; the type's field is
+            ``error_type`` then.
+        error: The error.
+    """
     fields: dict[str, Any] = {name: str(error), f"{name}_type": type(error).__name__}
     if isinstance(error, ShardMergeError):
         fields[name] = error.message
@@ -110,7 +116,7 @@ def set_up(process: str, level: str = "INFO", form: str = PLAIN) -> None:
 
     Args:
         process: Name of the process in every line.
-        level: From which level on records count: ``DEBUG``, ``INFO``, ``WARNING`` or ``ERROR``.
+        level: The lowest level that is logged: ``DEBUG``, ``INFO``, ``WARNING`` or ``ERROR``.
         form: ``plain`` or ``json``.
     """
     handler = _Stderr()

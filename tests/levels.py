@@ -4,16 +4,18 @@ Usage: ``PYTHONPATH=. python -m tests.levels check docs wheel agents connect int
 
 Theory of operation:
 
-1. The levels of ``BESIDE`` wait in one queue, of which two run at a time in the order given, beside
-   the others, which run one after the other: three at a time, never more. When the first one of
-   ``LINES`` begins, one lane of the queue is closed as soon as its level ends: a whole line needs
-   more than others, and has bounds of time.
-2. The levels of ``GENTLE`` need processors and nothing else. They run one after the other from the
-   start to the end, beside all others, and take what these leave of the processors.
+1. The levels of ``BESIDE`` wait in one queue, in the order given. Two of them run at a time. Beside
+   them the other levels run, one after the other. So there are never more than three at a time.
+   When the first level of ``LINES`` begins, the queue gives up one of its two lanes, as soon as the
+   level in it ends: a whole line needs more than other levels, and has time limits.
+2. The levels of ``GENTLE`` need processors and nothing else. They run one after the other, from the
+   start to the end, beside all others. They use the processor time that the others leave.
 3. What a level of the queue or a gentle one prints is printed whole when it ends.
-4. A level that fails does not stop the next ones: one run tells everything. Each has a bound.
-5. Nothing that a level started is left when it ends (``level_processes``), and nothing of any level
-   when the run is interrupted: first SIGINT, so that tests clean up, then KILL.
+4. A level that fails does not stop the next ones: one run tells everything. Each level has a time
+   limit.
+5. When a level ends, nothing that it started is left (``level_processes``). When the run is
+   interrupted, nothing of any level is left: processes get SIGINT, so that tests clean up, and then
+   SIGKILL.
 
 Standard library only.
 """
@@ -93,7 +95,7 @@ def wheel() -> Result:
     wheels = sorted(place.glob("*.whl"))
     install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                "--no-deps", *map(str, wheels)]  # fmt: skip
-    # The second one: that what the wheel requires is there, in a version that it takes.
+    # The second step checks that what the wheel requires is there, in a version that it takes.
     for step in (install, [str(python), "-m", "pip", "--disable-pip-version-check", "check"]):
         if code := run(step, minutes=5):
             return Result(broken=f"{' '.join(step[1:])}: exit {code}")
@@ -125,42 +127,42 @@ def _linked(source: str, to: str) -> None:
 
 
 def laws() -> Result:
-    """The laws and the state machines: long histories, of which each takes one processor."""
+    """The laws and the state machines: long histories. Each of them takes one processor."""
     return pytest("laws", ["tests/properties"], minutes=40)
 
 
 def agents() -> Result:
-    """The room of the integration tests that waits most: its broker is its own."""
+    """The integration tests of the agents. They wait most; their broker is their own."""
     return pytest("agents", [AGENTS], minutes=20)
 
 
 def connect() -> Result:
-    """The room of the integration tests that waits for connectors; its stacks are its own."""
+    """The integration tests that wait for connectors; their stacks are their own."""
     return pytest("connect", [CONNECT, "tests/sources/test_reading.py"], minutes=35)
 
 
 def mysql() -> Result:
-    """The room of the integration tests that needs nothing but MySQL servers of its own."""
+    """The integration tests that need nothing but MySQL servers of their own."""
     return pytest("mysql", [MYSQL], minutes=25)
 
 
 def secure() -> Result:
-    """The room of the integration tests whose line has every connection secured."""
+    """The integration tests on a line whose connections are all secured."""
     return pytest("secure", [SECURE], minutes=25)
 
 
 def targets() -> Result:
-    """The tests of the room ``spark`` about kinds of targets; their stack is their own."""
+    """The tests in ``integration/spark`` of kinds of targets; their stack is their own."""
     return pytest("targets", list(TARGETS), minutes=30)
 
 
 def loads() -> Result:
-    """The first load by the sink: its line is its own, and waits much."""
+    """The first load by the sink. Its line is its own, and it waits much."""
     return pytest("loads", [LOADS], minutes=25)
 
 
 def integration() -> Result:
-    """One real system per test; the other rooms."""
+    """The other integration tests, with one real system per test."""
     others = [f"--ignore={place}" for place in (AGENTS, CONNECT, MYSQL, SECURE, *TARGETS)]
     return pytest("integration", ["tests/integration", *others], minutes=40)
 
@@ -229,11 +231,11 @@ BESIDE = (
     "loads",
     *[name for name in LEVELS if name.startswith("spark-")],
 )
-"""Levels that leave enough of two processors to two others; they start nothing that others use."""
+"""Levels that leave enough of two processors to two others. They start nothing that others use."""
 GENTLE = ("check", "docs", "laws", "wheel")
-"""Levels that start no server and wait for nothing; their bounds reckon with taken processors."""
+"""Levels that start no server and wait for nothing. Their time limits allow for busy processors."""
 LINES = ("e2e", "scenarios")
-"""Levels that play on a whole line; alone they would leave a third of two processors."""
+"""Levels that run a whole line. Alone they would leave a third of two processors unused."""
 
 
 def pytest(
@@ -304,7 +306,7 @@ def main(names: list[str]) -> int:
                 results[name] = played(name)
             results.update({name: level.result() for name, level in (beside | gentle).items()})
         except BaseException as error:
-            # What waits in the queue begins no more: ``run`` returns at once.
+            # Levels that wait in the queue do not begin any more: ``run`` returns at once.
             interrupt()
             if not isinstance(error, KeyboardInterrupt):
                 raise

@@ -1,5 +1,5 @@
-"""Folds a rollout that nobody has executed yet: what the agents would decide, and in which order.
+"""Shows what the agents would decide about a rollout that nobody has executed yet. Pure.
 
-Pure, on the agents' own folds: what a plan shows is what happens when the statements come in this
-order.
+It calls the agents' own functions. So a plan shows what will happen when the statements come in
+this order.
 """

@@ -1,7 +1,7 @@
-"""What both agents know at one moment, and what one more statement makes of it. Pure.
+"""What both agents know at one moment, and what they know after one more statement. Pure.
 
-The agents' handlers read and write stored rows; here the same folds run on the values themselves.
-That the decisions are the same, byte for byte, is shown by ``tests/properties/test_preview.py``.
+The agents' handlers read and write stored rows. Here the same functions work on values in memory.
+``tests/properties/test_preview.py`` shows that the decisions are the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from .rollout import RolloutStep, TableFile
 from .upstream import SourcePlace, changes, described
 
 _COMMANDS = 2**61
-"""Offset of the first command that is only thought of: after every command that was given."""
+"""Offset of the first command that a plan tries. It is greater than that of any real command."""
 
 
 @dataclass(frozen=True, slots=True)
 class LineState:
-    """What the agents know, as a frozen value: a later one shares most of it.
+    """What the agents know. The value is immutable, and the next one shares most of its data.
 
     Attributes:
         tables: The tracker's tables.
         last: Each source's last statement; a source without one is missing.
-        places: Up to where each source has written; a source that wrote nothing may be missing.
+        places: Source → up to where it has written. A source that wrote nothing may be missing.
         targets: The coordinator's states.
-        commands: How many commands were thought of.
+        commands: How many commands the plan has tried.
     """
 
     tables: Map[ShardId, Tracked] = field(default_factory=Map)
@@ -59,12 +59,14 @@ class LineState:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One decision.
+    """One decision, and the target's state on both sides of it.
 
     Attributes:
-        decision: As the coordinator writes it, or the tracker for a statement about no shard.
+        decision: As the coordinator writes it. For a statement about no shard: as the tracker
+            writes it.
         before, after: The target's state; None for a decision without a target.
-        change: What it answers; None for a command, and for a statement about no shard.
+        change: The schema change that it answers; None for a command, and for a statement about no
+            shard.
     """
 
     decision: Decision
@@ -74,13 +76,13 @@ class Answer:
 
 
 class Line:
-    """Both agents of a pipeline.
+    """Both agents of a pipeline: a statement or a command goes in, and decisions come out.
 
     Args:
-        pipeline: Its routes, sources and target count.
+        pipeline: Its routes, sources and target are used.
 
     Raises:
-        ConfigError: A source's version is not numbers with points.
+        ConfigError: A source's version is not numbers with points between them.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -92,7 +94,11 @@ class Line:
         self._commands = topics.commands(pipeline).name
 
     def described(self, state: LineState, table: TableFile) -> tuple[LineState, tuple[Answer, ...]]:
-        """A table as a snapshot describes it; no answer where no connector reads its database."""
+        """Let a snapshot describe a table.
+
+        Returns:
+            The state after it, and the decisions: none where no connector reads its database.
+        """
         if not self._is_read(table.shard):
             return state, ()
         place = self._place(state, table.shard.source)
@@ -102,11 +108,11 @@ class Line:
         return self._folded(state, event)
 
     def executed(self, state: LineState, step: RolloutStep) -> tuple[LineState, tuple[Answer, ...]]:
-        """A statement, executed on its source.
+        """Let a source execute a statement.
 
         Returns:
-            The state after it, and the decisions in their order: none for a statement that changes
-            rows or settings only, or a database that no connector reads.
+            The state after it, and the decisions in order. There are none for a statement that
+            changes only rows or settings, or for a database that no connector reads.
         """
         if not self._is_read(step.shard):
             return state, ()
@@ -129,7 +135,7 @@ class Line:
         shard: ShardId | None = None,
         argument: str = "",
     ) -> tuple[LineState, Answer | None]:
-        """A command, given now; no answer where there is no such target."""
+        """Let an operator give a command now; no answer where there is no such target."""
         before = state.targets.get(target)
         if before is None:
             return state, None

@@ -1,4 +1,4 @@
-"""A rollout's steps, folded one after another onto what the agents know. Pure."""
+"""What the agents would decide about a rollout's steps, one after another. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .line import Answer, Line, LineState
 from .rollout import RolloutStep
 
 LOCK = "SM-1213"
-"""The code of a hold that waits for the DDL lock: in pessimistic mode every change does."""
+"""Code of a hold that only waits for the DDL lock. In pessimistic mode every change waits so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class PlannedStep:
     Attributes:
         number: Its place in the order that was given, from 1.
         step: The statement.
-        answers: In their order; none for a statement that changes rows or settings only.
+        answers: The decisions in order; none for a statement that changes only rows or settings.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Plan:
 
     Attributes:
         before: What the agents know before it.
-        steps: In the order in which they were folded.
+        steps: In the order in which they are executed.
         after: What the agents know at its end.
     """
 
@@ -71,11 +71,11 @@ def left_held(before: LineState, after: LineState) -> tuple[ShardId, ...]:
 
 
 def planned(line: Line, before: LineState, steps: Iterable[tuple[int, RolloutStep]]) -> Plan:
-    """Fold steps.
+    """Let the agents decide about steps, one after another.
 
     Args:
-        line: Of the pipeline.
-        before: What the agents know.
+        line: Both agents of the pipeline.
+        before: What the agents know before the first step.
         steps: Each with its number, in the order in which they are executed.
     """
     state = before

@@ -12,8 +12,8 @@ class RolloutStep:
     """One statement on one source.
 
     Attributes:
-        shard: On whose source it is executed, with the shard's database as the default database.
-            The statement itself says which tables it concerns.
+        shard: Its source executes the statement, with its database as the default database. The
+            statement itself says which tables it concerns.
         sql: One statement, without its delimiter.
         origin: Where it is written, such as ``V2__add.sql:3``; "" when it comes from no file.
     """
@@ -28,7 +28,7 @@ class TableFile:
     """A CREATE TABLE statement that describes a table as it is before the rollout.
 
     Attributes:
-        shard: The table's source and database; its name stands in the statement.
+        shard: Gives the table's source and database. The table's name stands in the statement.
         sql: The statement.
         origin: As in ``RolloutStep``.
     """

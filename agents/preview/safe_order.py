@@ -1,23 +1,24 @@
 """The order of a rollout's steps that leads to no hold, with the fewest steps moved. Pure.
 
-Every shard's own steps keep their order, and the shards' tables are in the end those to which the
-given order leads. A step is moved when it is not executed in its turn: the steps that are not moved
-come in the order that was given. So the number of moved steps is the length of the rollout without
-the longest part that keeps its order.
+Every shard's own steps keep their order. In the end the shards have the same tables as after the
+given order. A step is moved when it is not executed in its turn; the other steps keep the given
+order. So the number of moved steps is the number of all steps, less the longest subsequence that
+keeps its order.
 
 Theory of operation:
 
-1. A state of the search says how far each shard has come, which steps were put off, and what the
-   agents know. From it the next step is taken: the first that is neither done nor put off, for
-   nothing; a later one ahead of its turn, for 1; one that was put off, for nothing, because putting
-   it off cost 1. A step that leads to a hold is never taken.
-2. States are looked at in the order of their cost, so the first that has done every step moved the
-   fewest. Two states in which the same steps are done and put off count as one: what the agents
-   know differs at most in how identities are numbered.
-3. The search folds at most ``bound`` statements, and does not begin when that is less than ten
-   times the number of steps. When the bound is not enough, steps that lead to a hold are put off
-   until others are done, as long as that brings the rollout forward. The order found so leads to no
-   hold, but one with fewer moves may exist.
+1. A state of the search says how far each shard has come, which steps are put off, and what the
+   agents know. From a state the search goes on in one of four ways. It takes the first step that is
+   neither done nor put off; this costs nothing. It puts this step off; this costs 1. It takes a
+   later step ahead of its turn; this costs 1. It takes a step that was put off; this costs nothing,
+   because putting it off cost 1. It never takes a step that leads to a hold.
+2. States are visited in the order of their cost. So the first state in which every step is done has
+   moved the fewest steps. Two states count as one if the same steps are done and the same steps are
+   put off: they differ at most in the numbers of identities.
+3. The search tries at most ``bound`` statements. It does not begin if that is less than ten times
+   the number of steps. When the bound is not enough, a simpler way is tried: a step that leads to a
+   hold is put off until others are done, as long as that brings the rollout forward. An order that
+   is found in this way leads to no hold, but an order with fewer moves may exist.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from .rollout import RolloutStep
 
 DEFAULT_BOUND = 2_000
 _FEW = 8
-"""With at most so many shards, every step is tried ahead of its turn; with more, one of those that
-do the same to shards that have the same table."""
+"""With at most this many shards, every step is tried ahead of its turn. With more shards, only one
+is tried of several steps that do the same to equal tables."""
 _FEWEST_ORDERS = 10
-"""Where the bound is too small for so many whole orders, the search does not begin."""
+"""If the bound is too small to try this many whole orders, the search does not begin."""
 _MOST_FOLDS = 10
-"""Putting off folds at most so many times the number of steps."""
+"""Putting steps off tries at most this many statements for each step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,10 @@ class SafeOrder:
     Attributes:
         numbers: The steps' numbers in the order found; empty when none was found.
         moved: How many of them are moved.
-        shortest: Whether no order without a hold moves fewer.
-        exhausted: Whether every order was looked at, or can be ruled out. With no ``numbers``:
-            there is none.
-        folded: How many statements the search folded, without putting off.
+        shortest: Whether no other order without a hold moves fewer steps.
+        exhausted: Whether every order was tried or can be ruled out. If so, and ``numbers`` is
+            empty, there is no order without a hold.
+        folded: How many statements the search tried. Those that putting off tried do not count.
     """
 
     numbers: tuple[int, ...]
@@ -69,7 +70,7 @@ class SafeOrder:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The place of a step that was executed, and those executed before it."""
+    """The place of a step that was executed, and a link to the step that was executed before it."""
 
     place: int
     before: _Taken | None
@@ -94,7 +95,7 @@ class _State:
 
 
 class _Search:
-    """One search, and what it has used of its bound."""
+    """One search, and what is left of its bound."""
 
     def __init__(
         self,
@@ -107,7 +108,7 @@ class _Search:
         self._line, self._before, self._steps, self._tables = line, before, steps, tables
         self.left = bound
         self.cut = False
-        """Whether something was not looked at because of the bound."""
+        """Whether a step was not tried because of the bound."""
         self.pruned = False
         """Whether only one of several like steps was tried ahead of its turn."""
         queues: dict[ShardId, list[int]] = {}
@@ -117,7 +118,7 @@ class _Search:
         self._lane = {place: n for n, queue in enumerate(self._queues) for place in queue}
 
     def find(self) -> tuple[int, tuple[int, ...]] | None:
-        """The moves and the places of the cheapest order; None: see ``cut``."""
+        """The cost and the places of the cheapest order; None when none was found (``cut``)."""
         tie = itertools.count()
         start = _State((0,) * len(self._queues), frozenset(), 0, self._before, None)
         heap: list[tuple[int, int, int, _State]] = [(0, 0, next(tie), start)]
@@ -138,7 +139,7 @@ class _Search:
         return None
 
     def put_off(self) -> tuple[int, ...]:
-        """An order by putting off what leads to a hold; empty when that leads nowhere."""
+        """An order that is found by putting off steps that lead to a hold; empty without one."""
         state = self._before
         order: list[int] = []
         ahead = list(range(len(self._steps)))
@@ -174,7 +175,7 @@ class _Search:
         return None if any(map(is_hold, answers)) else after
 
     def _following(self, state: _State) -> Iterator[tuple[int, _State]]:
-        """The states that one step more leads to, each with what that costs."""
+        """The next states, each with what it costs to get there."""
         first = self._first(state)
         fronts = sorted(
             queue[done]
@@ -201,8 +202,8 @@ class _Search:
     def _first(self, state: _State) -> int | None:
         """The first step that is neither done nor put off.
 
-        When an earlier step of its shard is put off, it is not the shard's next one: it waits, or
-        is put off too.
+        If an earlier step of its shard is put off, this step is not the shard's next one. Then it
+        waits, or is put off too.
         """
         for place in range(state.first, len(self._steps)):
             queue, done = self._queues[self._lane[place]], state.done[self._lane[place]]
@@ -223,8 +224,8 @@ def safe_order(line: Line, given: Plan, bound: int = DEFAULT_BOUND) -> SafeOrder
     Args:
         line: Of the pipeline.
         given: The rollout in the order that was given, which leads to a hold.
-        bound: How many statements the search folds at most. Putting off folds some more, usually
-            two or three times the number of steps.
+        bound: How many statements the search tries at most. Putting off tries some more, usually
+            two or three for each step.
     """
     search = _Search(line, given.before, [s.step for s in given.steps], given.after.tables, bound)
     found = None
@@ -248,7 +249,7 @@ def _numbers(given: Plan, places: Sequence[int]) -> tuple[int, ...]:
 
 
 def _longest_in_order(places: Sequence[int]) -> int:
-    """The length of the longest part of a sequence that ascends."""
+    """The length of the longest ascending subsequence."""
     ends: list[int] = []
     for place in places:
         at = bisect_left(ends, place)
@@ -257,7 +258,7 @@ def _longest_in_order(places: Sequence[int]) -> int:
 
 
 def _text(step: RolloutStep) -> str:
-    """The statement without its table's name, to see that two steps do the same."""
+    """The statement without its table's name: the texts of steps that do the same are equal."""
     return step.sql.replace(step.shard.table, "\0")
 
 

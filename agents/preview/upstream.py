@@ -1,8 +1,8 @@
-"""What a source's connector would write of a statement. Pure.
+"""The records that a source's connector would write for a statement. Pure.
 
-Debezium gives one record per table for a RENAME TABLE or DROP TABLE of several tables; each record
-names all of these tables as they are afterwards (measured, ``tests/golden/envelope``). Statements
-that change rows give no schema-change record.
+For a RENAME TABLE or DROP TABLE of several tables Debezium writes one record per table. Each record
+lists all of these tables by the names that they have afterwards (measured,
+``tests/golden/envelope``). A statement that changes rows gives no schema-change record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 
 _OF_ONE_TABLE = re.compile(r"\s*(?:ALTER|CREATE)\s", re.IGNORECASE)
-"""A statement that surely gives one record, told without parsing it."""
+"""Matches statements that always give one record: they need not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class SourcePlace:
 
         Args:
             offset: Of its next record.
-            last: Position of its last statement. Positions of a plan are in a binlog file after it
-                that no server has: ``plan.000008:3`` is the third statement.
+            last: Position of its last statement. The statements of a plan get positions in a later
+                binlog file that no server has: ``plan.000008:3`` is the third statement.
         """
         number = last.file.rpartition(".")[2]
         following = int(number) + 1 if number.isdigit() else 1
@@ -53,7 +53,7 @@ class SourcePlace:
         return cls.behind(0, SourcePosition(epoch, "", 0, 0))
 
     def later(self, records: int) -> SourcePlace:
-        """The place after one statement that gave so many records."""
+        """The place after one statement that gave this many records."""
         return SourcePlace(self.offset + records, replace(self.position, pos=self.position.pos + 1))
 
 
@@ -61,9 +61,9 @@ def described(shard: ShardId, sql: str, place: SourcePlace) -> SchemaChangeEvent
     """The record with which a snapshot describes a table.
 
     Args:
-        shard: Of the table's source and database.
-        sql: CREATE TABLE, beginning with these words.
-        place: Before it.
+        shard: Gives the table's source and database.
+        sql: A CREATE TABLE statement, which begins with these words.
+        place: The source's place before the record.
     """
     return _event(shard, sql, place, 0, snapshot=True)
 
@@ -71,12 +71,12 @@ def described(shard: ShardId, sql: str, place: SourcePlace) -> SchemaChangeEvent
 def changes(
     shard: ShardId, sql: str, place: SourcePlace, context: ServerContext
 ) -> tuple[SchemaChangeEvent, ...]:
-    """The records of one statement; none for a statement that changes rows or settings only.
+    """The records of one statement; none for a statement that changes only rows or settings.
 
     Args:
         shard: See ``RolloutStep``.
         sql: The statement.
-        place: Before it.
+        place: The source's place before the statement.
         context: How the source's server reads a statement.
     """
     if _OF_ONE_TABLE.match(sql):

@@ -1,4 +1,4 @@
-"""``shardmerge load``: how far the first loads are that the sink does itself."""
+"""``shardmerge load``: how far the first loads by the sink are."""
 
 from __future__ import annotations
 
@@ -34,15 +34,13 @@ _LOOK_S = 1.0
 
 @click.command()
 @pipeline_option
-@click.option(
-    "--watch", is_flag=True, help="Go on, with rate and estimate, until all are complete."
-)
+@click.option("--watch", is_flag=True, help="Show rate and time left until all loads are complete.")
 @json_option
 def load(path: Path, watch: bool, as_json: bool) -> None:
     """Show how far the first loads of sources with `snapshot = "spark"` are.
 
-    The target tells what is loaded. The sources, if they answer, tell about how many rows there
-    are. `shardmerge command pause` stops the load of a shard, and `resume` lets it go on.
+    The target says how many rows are loaded. The sources estimate how many rows there are, if they
+    answer. `shardmerge command pause` stops the load of a shard, and `resume` lets it go on.
 
     Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when the target does not
     answer.
@@ -50,7 +48,7 @@ def load(path: Path, watch: bool, as_json: bool) -> None:
     with telling_errors():
         pipeline = read_pipeline(path)
         if pipeline.target.kind == "iceberg":
-            raise ConfigError("an Iceberg target has no loads", code="SM-5204")
+            raise ConfigError("an Iceberg target has no first loads", code="SM-5204")
         read = loads_of(pipeline)
         found = read()
         known = known_rows(pipeline, found)
@@ -70,7 +68,7 @@ def load(path: Path, watch: bool, as_json: bool) -> None:
 
 
 def loads_of(pipeline: Pipeline) -> Callable[[], Sequence[Load]]:
-    """What reads each shard's latest load from the target; raises ``TargetError``."""
+    """A function that reads each shard's latest load from the target; it raises ``TargetError``."""
     target = pipeline.target
     address = MySqlAddress(target.host, target.port, target.user, target.password, target.tls)
     session = MySqlSession(address)
@@ -85,7 +83,7 @@ def loads_of(pipeline: Pipeline) -> Callable[[], Sequence[Load]]:
 
 
 def known_rows(pipeline: Pipeline, loads: Sequence[Load]) -> dict[ShardId, int]:
-    """Shard → the server's estimate of its rows; a source that does not answer has none."""
+    """Shard → the server's estimate of its rows; without shards of sources that do not answer."""
     found: dict[ShardId, int] = {}
     for source in pipeline.sources:
         of_source = [each for each in loads if each.shard.source == source.name]

@@ -1,4 +1,4 @@
-"""The values that ``shardmerge load --json`` prints. Pure; see ``shapes``."""
+"""The values that ``shardmerge load --json`` prints. Pure; see ``cli.views.shapes``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ class ShownLoad:
     Attributes:
         shard: As ``SOURCE/DATABASE.TABLE``.
         complete: Whether all its rows are in the target.
-        rows: So many are.
-        total: About so many it has; the server's estimate while the parts are not all known.
-        parts_done: So many parts of the table are in the target.
-        parts: So many it has; null while they are not all known.
+        rows: How many of its rows are in the target.
+        total: About how many rows it has. While not all parts are known, this is the server's
+            estimate.
+        parts_done: How many parts of its table are in the target.
+        parts: How many parts its table has; null while not all of them are known.
     """
 
     shard: str
@@ -31,10 +32,10 @@ class LoadProgress:
     """All loads together, once a second with ``--watch``.
 
     Attributes:
-        rows: So many are in the target.
-        total: About so many there are.
-        rows_per_s: Rows a second of late.
-        rest_s: About so many seconds are left; null while nobody can say.
+        rows: How many rows are in the target.
+        total: About how many rows there are.
+        rows_per_s: How many rows a second were loaded lately.
+        rest_s: About how many seconds are left; null while that is not known.
     """
 
     rows: int

@@ -22,7 +22,7 @@ _MODE = "mode"
 
 
 def settings_of(text: str) -> list[tuple[str, str]]:
-    """``renames=map,hold`` as the settings that it names.
+    """Read a text such as ``renames=map,hold`` as names and values of settings.
 
     Raises:
         ConfigError: No policy has this name or value.
@@ -46,7 +46,7 @@ def settings_of(text: str) -> list[tuple[str, str]]:
 
 
 def with_policy(pipeline: Pipeline, name: str, value: str) -> Pipeline:
-    """The pipeline with a policy in all of its routes."""
+    """The pipeline, with this value of a policy in all of its routes."""
     change: dict[str, Any] = {name: CHOICES[name](value)}
     routes = (
         replace(route, policies=replace(route.policies, **change)) for route in pipeline.routes
@@ -66,11 +66,12 @@ def alternatives(
 
     Args:
         pipeline: With the policies of its file.
-        present: What the agents know before the rollout, from a line.
+        present: Gives what the agents of a ``Line`` know before the rollout.
         settings: Names and values of policies.
         steps: Of the rollout.
-        commanded: Whether the targets exist: then the setting begins with the rollout, as by the
-            commands ``set-policy`` and ``set-mode``. Else it counts from the first table on.
+        commanded: Whether the targets exist already. If so, the setting begins with the rollout, as
+            after the commands ``set-policy`` and ``set-mode``. Otherwise it holds from the first
+            table on.
 
     Raises:
         ConfigError: A target refuses the setting.

@@ -64,7 +64,7 @@ class _Told:
 
     @property
     def present(self) -> str:
-        """Where the present comes from."""
+        """Where the present tables come from; see ``ShownPlan``."""
         return "files" if self.tables else "bundle" if self.bundle else "topics"
 
 
@@ -89,21 +89,27 @@ class _Told:
 @click.option(
     "--file", "bundle", type=FILE, help="Plan from a bundle of `shardmerge export`, without Kafka."
 )
-@click.option("--after", default="", metavar="VERSION", help="Migrations up to it are done.")
+@click.option(
+    "--after",
+    default="",
+    metavar="VERSION",
+    help="Leave out the migrations up to this one: they are done.",
+)
 @click.option(
     "--order",
     type=click.Choice(ORDERS),
     default=ORDERS[0],
     show_default=True,
-    help="Whether each shard executes all of FILE before the next shard begins, or all shards "
-    "execute a statement before the next one comes.",
+    help="by-shard: a shard executes all of FILE before the next shard begins. by-statement: all "
+    "shards execute a statement before the next statement comes.",
 )
 @click.option(
     "--compare",
     "compared",
     multiple=True,
     metavar="NAME=VALUE,VALUE",
-    help="Also plan with each of these values of a policy or of mode: renames=map,hold,copy.",
+    help="Also plan with each of these values of a policy or of the mode, such as "
+    "renames=map,hold,copy.",
 )
 @click.option(
     "--bound",
@@ -132,16 +138,16 @@ def plan(
 ) -> None:
     """Show what the targets would do at each step of a rollout. Nothing is changed anywhere.
 
-    FILE is a rollout file (YAML); or, with --shard, a file or folder of SQL migrations of Flyway,
-    Liquibase, golang-migrate or any tool with SQL files in order. The present tables come from the
-    pipeline's topics, which are only read, or from --tables or --file.
+    FILE is a rollout file in YAML. With --shard it is a file or a folder of SQL migrations: of
+    Flyway, Liquibase, golang-migrate, or any tool that executes SQL files in order. The present
+    tables come from the pipeline's topics, which are only read, or from --tables or --file.
 
     Ends with 0 when no step holds a shard; with 1 when one does, or a shard is left held; with 2
     when the call or a file is wrong; with 3 when Kafka does not answer.
     """
     with telling_errors(), _without_collection():
         if markdown and as_json:
-            raise ConfigError("give one of --json and --markdown", code="SM-5601")
+            raise ConfigError("give --json or --markdown, not both", code="SM-5601")
         settings = [setting for text in compared for setting in settings_of(text)]
         given = _Given(files, shards, tables, bundle, after, order)
         told = _told(path, given, ask_rows=ask_rows)
@@ -169,7 +175,7 @@ def plan(
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Planning keeps every state that it makes, so looking for garbage among them finds none."""
+    """Switch garbage collection off: planning keeps all its states, so there is no garbage."""
     gc.disable()
     try:
         yield
@@ -183,7 +189,7 @@ def _order(line: Line, made: Plan, bound: int) -> SafeOrder | None:
 
 def _told(path: Path, given: _Given, *, ask_rows: bool) -> _Told:
     text = path.read_text(encoding="utf-8")
-    # No server is asked when everything is in files, so no password need be known.
+    # When everything is in files, no server is asked. Then passwords need not be set.
     pipeline = parse_pipeline(text, LenientEnvironment(os.environ))
     described = table_files(given.tables, pipeline)
     if given.shards:
@@ -197,7 +203,9 @@ def _told(path: Path, given: _Given, *, ask_rows: bool) -> _Told:
         entries = read.steps
     if described and given.bundle:
         raise ConfigError(
-            "the present tables come from one place: from files, or from --file", code="SM-5601"
+            "the present tables come from CREATE TABLE files and from --file: give only one of "
+            "them",
+            code="SM-5601",
         )
     if ask_rows or not (described or given.bundle):
         pipeline = parse_pipeline(text, os.environ)
@@ -207,21 +215,21 @@ def _told(path: Path, given: _Given, *, ask_rows: bool) -> _Told:
 def _rollout_file(given: _Given) -> Path:
     if len(given.files) != 1 or given.files[0].is_dir() or given.files[0].suffix == ".sql":
         raise ConfigError(
-            "without --shard there is one FILE, a rollout file in YAML",
-            hint="with SQL files or folders say which shards execute them: --shard",
+            "without --shard, FILE must be one rollout file in YAML",
+            hint="for SQL files or folders, say with --shard which shards execute them",
             code="SM-5601",
         )
     if given.after or given.order != ORDERS[0]:
         raise ConfigError(
-            "--after and --order belong to --shard",
-            hint="in a rollout file each entry of steps has its own",
+            "--after and --order need --shard",
+            hint="in a rollout file, give each entry of steps its own after and order",
             code="SM-5601",
         )
     return given.files[0]
 
 
 def _present(told: _Told) -> Callable[[Line], LineState]:
-    """The present from a line; topics and bundles are read once."""
+    """A function that gives what the agents of a line know; topics and bundles are read once."""
     if told.tables:
         return lambda line: from_tables(line, told.tables)
     if told.bundle is not None:

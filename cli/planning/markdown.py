@@ -1,7 +1,7 @@
 """A plan as Markdown for a pull request. Pure.
 
-GitHub takes 65,536 characters in a comment, GitLab 1,000,000. So a long plan shows its first
-steps, and always every hold that has ways out, the verdict and the safe order.
+GitHub takes 65,536 characters in a comment, GitLab 1,000,000. So of a long plan only the first
+steps and the first holds with ways out are shown. The verdict and the safe order are always shown.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """Text of which Markdown takes nothing for its own, on one line."""
+    """Text on one line, with the characters escaped that Markdown would interpret."""
     flat = " ".join(text.split())
     for special in "\\`*_{}[]<>|#":
         flat = flat.replace(special, "\\" + special)
@@ -140,7 +140,7 @@ def _text(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """Text as code in a table's cell, on one line: longer fences where it holds backticks."""
+    """Text on one line, as code in a table's cell; with a longer fence if it has backticks."""
     flat = " ".join(text.split()).replace("|", "\\|")
     fence = "``" if "`" in flat else "`"
     return f"{fence} {flat} {fence}" if fence == "``" else f"`{flat}`"

@@ -32,7 +32,7 @@ from .shapes import (
 from .statements import shown_statement
 
 _WITH_WAYS = 20
-"""So many holds of one target and code are told with their ways out: each asks the coordinator."""
+"""Ways out are shown for this many holds of one target and code: each asks the coordinator."""
 _READ = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
 
 
@@ -41,8 +41,8 @@ class Asked:
     """What a report is about, besides the plan.
 
     Attributes:
-        line: Of the pipeline.
-        path: Of the pipeline file, for commands.
+        line: Both agents of the pipeline.
+        path: Path of the pipeline file, for the commands that are shown.
         present: See ``ShownPlan``.
         rows: About how many rows the shards' tables have, as far as that is known.
     """
@@ -55,7 +55,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """A target's state in a plan, as ``ways_out`` asks it."""
+    """Answers the questions of ``ways_out`` from a target's state in a plan."""
 
     line: Line
     target: TargetTable
@@ -105,7 +105,7 @@ def shown_plan(
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether nothing holds a shard, and nobody is left held."""
+    """Whether no step holds a shard, and no shard is left held."""
     return not plan.holds and not plan.left_held
 
 
@@ -114,7 +114,7 @@ def sums_of(setting: str, plan: Plan) -> ShownAlternative:
 
     Args:
         setting: See ``ShownAlternative``.
-        plan: Any.
+        plan: Any plan.
     """
     holds = [answer for _, answer in plan.holds]
     statements = [
@@ -231,14 +231,14 @@ def _fixup(asked: Asked, fixup: Fixup) -> ShownFixup:
 def _order(order: SafeOrder) -> ShownOrder:
     if order.numbers:
         fewest = "no order without a hold moves fewer" if order.shortest else (
-            "one that moves fewer may exist"
+            "an order that moves fewer may exist"
         )  # fmt: skip
         note = f"this order leads to no hold; steps moved: {order.moved} ({fewest})"
     elif order.exhausted:
-        note = "no order of these steps that keeps each shard's own leads to no hold"
+        note = "every order of these steps that keeps each shard's own order leads to a hold"
     else:
         note = (
-            "no order without a hold was found, neither by trying statements (so far "
-            f"{order.folded}, see --bound) nor by putting off what holds; there may be one"
+            "no order without a hold was found, but there may be one: the search tried "
+            f"{order.folded} statements (see --bound), and putting off what holds did not help"
         )
     return ShownOrder(order.numbers, order.moved, order.shortest, note)

@@ -1,4 +1,4 @@
-"""Like steps that follow one another, so that they are shown once. Pure."""
+"""Joins like steps that follow one another, so that they are shown once. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from .shapes import ShownDecision, ShownStep
 
 _LEAST = 3
-"""Fewer like steps are shown each."""
+"""Fewer like steps than these are shown one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Steps that do the same to like shards, and of which none needs to be looked at.
+    """One step, or several like steps that follow one another.
 
     Attributes:
-        first: The first of them.
-        more: How many follow it.
+        first: The first step.
+        more: How many like steps follow it.
     """
 
     first: ShownStep
@@ -27,9 +27,9 @@ class Run:
 def runs(steps: Sequence[ShownStep]) -> Iterator[Run]:
     """The steps in their order; each step that differs from the one before begins a run.
 
-    Steps are alike when their statements differ in the table's name only, and their decisions in
-    shard and version only. A step with statements for the target, a hold, a fix-up or a warning is
-    always a run of its own.
+    Steps are alike when their statements differ only in the table's name, and their decisions only
+    in shard, version and reason. A step with statements for the target, a hold, a fix-up or a
+    warning is always a run of its own.
     """
     gathered: list[ShownStep] = []
     for step in steps:

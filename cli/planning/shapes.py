@@ -16,7 +16,7 @@ class ShownStatement:
         sql: The statement.
         kind: ``expanding``, ``contracting``, ``switching`` or ``rows``.
         waits_for: Which rows it waits for, and which wait for it.
-        lossy: Which values are gone from the target after it; "" when none are.
+        lossy: Which values the target loses by the statement; "" when it loses none.
         why: Why the target gets it; null where that is not told.
     """
 
@@ -59,18 +59,20 @@ class ShownDecision:
         version: Of the target.
         shard: As ``source/database.table``.
         outcome: ``emit``, ``no-op``, ``hold`` or ``ignored``.
-        waits_for_lock: Whether the hold is a wait for the DDL lock, which pessimistic mode has for
-            every change: it does not count among the plan's holds unless it stays.
-        reason: Why, one sentence.
+        waits_for_lock: Whether the hold only waits for the DDL lock, as every change does in
+            pessimistic mode. Such a hold does not count in the plan's ``holds``; if it stays until
+            the end, its shard is in ``left_held``.
+        reason: Why, in one sentence.
         hint: What ends a hold; "" without one.
         code: Of a hold, such as ``SM-1203``; "" without one.
-        conflict: Path and both sides where the schemas have no join; "" otherwise.
+        conflict: Where there is no joined schema: the path to the conflict, and both sides; ""
+            otherwise.
         sides: For a conflict about a column: its definitions, and the shards that have them.
-        ways: For a hold: how it can be ended. For a target's first 20 holds of each code; further
-            holds have the same ways.
+        ways: How a hold can be ended. Only a target's first 20 holds of each code have them;
+            further holds can be ended in the same ways.
         statements: What the target gets, in order.
         fixups: Shards whose existing rows may differ from the target's.
-        released: Held shards that go on.
+        released: Held shards that the decision releases.
         warnings: What should be known although nothing is held.
         warning_codes: One for each of ``warnings``, in their order.
     """
@@ -99,10 +101,10 @@ class ShownStep:
 
     Attributes:
         number: From 1, in the order that was given.
-        shard: On whose source it is executed.
+        shard: The shard whose source executes it.
         sql: The statement.
-        origin: Where it is written, such as ``V2__add.sql:3``; "" when in no file of its own.
-        decisions: What the agents decide; none for a statement that changes rows or settings only.
+        origin: Where it is written, such as ``V2__add.sql:3``; "" when it has no file of its own.
+        decisions: What the agents decide; none for a statement that changes only rows or settings.
     """
 
     number: int
@@ -119,7 +121,7 @@ class ShownOrder:
     Attributes:
         steps: The steps' numbers in that order; none when no such order was found.
         moved: How many of them are moved.
-        shortest: Whether no order without a hold moves fewer.
+        shortest: Whether no other order without a hold moves fewer steps.
         note: What was found, or not, in a sentence.
     """
 
@@ -135,13 +137,13 @@ class ShownAlternative:
 
     Attributes:
         setting: Such as ``renames=hold``.
-        holds: How many decisions hold their shard.
-        conflicts: How many of them because the schemas have no join.
+        holds: How many decisions hold their shard, without waits for the DDL lock.
+        conflicts: How many of these holds are due to a conflict.
         left_held: Shards that are held at the end and were not before.
         statements: How many statements the targets get.
-        lossy: How many of these lose values.
+        lossy: How many of these statements lose values.
         read_again: Shards whose tables are read again.
-        steps: For each step, in order, what is decided, in a few words.
+        steps: For each step, in order: what is decided, in a few words.
     """
 
     setting: str
@@ -162,16 +164,17 @@ class ShownPlan:
         pipeline: Its name.
         present: Where the present tables come from: ``topics``, ``bundle`` or ``files``.
         shards: How many live shards there are before the rollout.
-        clean: Whether there is no hold and nobody is left held: the exit code is 0.
+        clean: Whether no step holds a shard and no shard is left held. Then the exit code is 0.
         holds: How many decisions hold their shard, without waits for the DDL lock.
-        conflicts: How many of them because the schemas have no join.
+        conflicts: How many of these holds are due to a conflict.
         held_before: Shards that are held already before the rollout.
         left_held: Shards that are held at the end and were not before.
         lossy: How many statements of targets lose values.
         read_again: Shards whose tables are read again, each once.
         steps: In the order that was given.
-        order: Null when the given order leads to no hold, or when none was asked for.
-        alternatives: Of ``--compare``, in its order.
+        order: What the search for a safe order found. Null when the given order leads to no hold,
+            or when no search was asked for.
+        alternatives: The settings of ``--compare``, in its order.
     """
 
     pipeline: str

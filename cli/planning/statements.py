@@ -64,7 +64,7 @@ def _lost(statement: TargetStatement, before: TargetState | None) -> Iterator[st
 def _narrowed(
     statement: TargetStatement, before: TargetState | None, name: str, kind: ColumnType
 ) -> Iterator[str]:
-    """A type changes so that the target accepts fewer values, or others."""
+    """What is lost when a column's new type accepts fewer values, or other ones."""
     schema = before.schema if before else None
     known = schema.column(name) if schema else None
     narrows = statement.kind in (StatementKind.CONTRACTING, StatementKind.SWITCHING)

@@ -53,14 +53,14 @@ def verdict(plan: ShownPlan) -> str:
 
 
 def several(names: tuple[str, ...]) -> str:
-    """Some names; of many only the first ones."""
+    """Names; when there are many, only the first ones and how many more there are."""
     if (more := len(names) - _MOST_SHARDS) <= 1:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST_SHARDS])} and {more} more"
 
 
 def in_ranges(numbers: tuple[int, ...]) -> str:
-    """Numbers in their order, neighbours that ascend by one joined: ``1-3, 7, 4-6``."""
+    """Numbers in their order, where numbers that follow one another are joined: ``1-3, 7, 4-6``."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and parts[-1][-1] + 1 == number:
@@ -90,7 +90,7 @@ def _step(step: ShownStep) -> Iterator[str]:
     sql = " ".join(step.sql.split())
     yield f"{step.number}. {step.shard}: {sql}{origin}"
     if not step.decisions:
-        yield "    decides nothing: it changes no table's schema, or its database is not captured"
+        yield "    no decision: it changes no table's schema, or no connector reads its database"
     for decision in step.decisions:
         yield from (f"    {line}" for line in decision_lines(decision))
 

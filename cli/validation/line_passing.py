@@ -1,10 +1,11 @@
 """Waits until the target has applied everything that a source had written at some moment.
 
 1. The end of the source's binlog is noted.
-2. Its connector is waited for, until its offset, which it commits with its records, is behind that
-   place. A connector that reads nothing new commits with its heartbeats.
-3. The ends of the shards' row topics are read. Everything from before the noted place is below.
-4. The sink is waited for, until its stored offsets have reached these ends.
+2. The offset of its connector must come to lie behind that position. A connector commits its offset
+   with its records; when it reads nothing new, it commits the offset with its heartbeats.
+3. The ends of the shards' row topics are read. Every row from before the noted position is below
+   these ends.
+4. The sink's stored offsets must reach these ends.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _PAUSE_S = 0.3
 
 
 class LinePassing:
-    """The whole line of some shards, as ``table_validation.Passing``.
+    """Connectors, topics and target of some shards, as ``table_validation.Passing``.
 
     Args:
-        pipeline: Whose.
-        shards: That are compared.
-        patience_s: How long the target is waited for.
+        pipeline: The pipeline of the shards.
+        shards: The shards that are compared.
+        patience_s: How many seconds to wait for the target.
     """
 
     def __init__(self, pipeline: Pipeline, shards: Sequence[ShardId], patience_s: float) -> None:

@@ -40,7 +40,7 @@ class ProgressLines:
             self._bars.start()
 
     def expect(self, rows: int) -> None:
-        """Told about how many rows the target has."""
+        """Take the number of rows that the target has, about."""
         self._rows = rows
         if self._bars is not None:
             self._bars.update(self._task, total=rows or None)

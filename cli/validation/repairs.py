@@ -32,9 +32,10 @@ _ROWS_A_READING = 500
 def statements(
     table: ComparedTable, found: Sequence[Difference], servers: ServerRows
 ) -> dict[Difference, str]:
-    """Difference → the statement that makes the target's row that of the shard.
+    """Difference → the statement that makes the target's row equal to the shard's row.
 
-    A row that its shard has no more gets none, and neither do rows that are counted.
+    A difference has no statement if its shard does not have the row any more, or if rows are
+    counted.
 
     Raises:
         StackError: A source does not answer.
@@ -57,13 +58,15 @@ def requests(
     """What connectors are asked to read again.
 
     Returns:
-        Shard → SQL conditions of the rows to read; and why other differences are not mended so.
+        Shard → SQL conditions of the rows to read; and why other differences are not repaired.
     """
     conditions: dict[ShardId, list[str]] = {}
     notes = []
     extra = sum(d.kind is DifferenceKind.EXTRA for d in found)
     if extra:
-        notes.append(f"{extra} extra rows stay: reading a shard removes none (--repair sql does)")
+        notes.append(
+            f"{extra} extra rows stay: reading a shard again removes no rows (--repair sql does)"
+        )
     counted = sum(d.kind is DifferenceKind.COUNT for d in found)
     if counted:
         notes.append(
@@ -75,7 +78,9 @@ def requests(
         if not keys or side.shard is None:
             continue
         if not can_be_asked_for(side.shard):
-            notes.append(f"Debezium cannot read {side.shard} again: its name has odd characters")
+            notes.append(
+                f"Debezium cannot read {side.shard} again: its name has special characters"
+            )
             continue
         conditions[side.shard] = [
             keys_condition(side.key, keys[at : at + _ROWS_A_READING])
@@ -85,7 +90,7 @@ def requests(
 
 
 def ask(pipeline: Pipeline, conditions: dict[ShardId, list[str]]) -> int:
-    """Ask connectors to read rows again; they come as rows of an incremental snapshot.
+    """Ask connectors to read rows again. The rows come as those of an incremental snapshot.
 
     Returns:
         How many requests were made.
@@ -107,8 +112,8 @@ def ask(pipeline: Pipeline, conditions: dict[ShardId, list[str]]) -> int:
         raise unanswered(pipeline.kafka, error, f"topic {topic}") from error
     if left:
         raise StackError(
-            f"{left} requests were not taken by Kafka within {_SEND_S:.0f} s",
-            hint="see whether the broker runs; then call the command again",
+            f"Kafka did not take {left} requests within {_SEND_S:.0f} s",
+            hint="check that the broker runs, and run the command again",
             code="SM-4107",
         )
     return sent

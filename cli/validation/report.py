@@ -25,7 +25,7 @@ def report_of(
 
     Args:
         validation: The comparison, at its end.
-        version: Of the target's decisions.
+        version: The target's version.
         obstacles: How many shards were not compared.
         seconds: How long it took.
         stopped: Why it ended early; "" if it did not.
@@ -99,13 +99,13 @@ def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
         if row.repair:
             yield f"    {row.repair}"
     if len(found.differences) > most:
-        yield f"  and {len(found.differences) - most} more: --json tells all of them"
+        yield f"  and {len(found.differences) - most} more: --json lists all of them"
     for row in found.unsettled[:most]:
-        yield f"  unsettled: {_key(row, found.key)} changes all the time"
+        yield f"  unsettled: {_key(row, found.key)} changed each time that it was read"
     if found.stopped:
         yield f"  not complete: {found.stopped}"
     if found.in_doubt:
-        yield f"  {found.in_doubt} rows look different, and nothing more is known of them"
+        yield f"  {found.in_doubt} rows look different, but that is not confirmed"
     number = len(found.differences)
     yield f"  {number} difference{'' if number == 1 else 's'}"
 

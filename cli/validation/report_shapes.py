@@ -12,13 +12,13 @@ class RowDifference:
     Attributes:
         kind: ``missing`` (only the shard has it), ``extra`` (no shard has it), ``differs``, or
             ``count`` (without a primary key: another number of such rows).
-        key: A text for each of the report's ``key``; bytes begin with ``0x``. Without a primary
-            key the row's digest.
-        shard: That has the row; "" when none has, and for ``count``.
-        columns: The target's columns that differ, of a row that ``differs``.
-        shard_rows: Of ``count``: how many such rows all shards have together.
-        target_rows: Of ``count``: how many the target has.
-        repair: With ``--repair sql`` the statement that corrects it; "" without one.
+        key: A text for each column of the report's ``key``; bytes begin with ``0x``. Without a
+            primary key: the row's digest.
+        shard: The shard that has the row; "" when none has it, and for ``count``.
+        columns: For ``differs``: the target's columns that differ.
+        shard_rows: For ``count``: how many such rows all shards have together.
+        target_rows: For ``count``: how many such rows the target has.
+        repair: With ``--repair sql``: the statement that corrects it; "" without one.
     """
 
     kind: str
@@ -36,18 +36,18 @@ class ValidatedTarget:
 
     Attributes:
         target: As ``database.table``.
-        version: Of the target's decisions, as of the comparison.
+        version: The target's version at the comparison.
         complete: Whether all rows were compared and none is in doubt.
         stopped: Why it is not complete; "" when it is.
         shards: The shards that were compared.
         key: The target's columns of the primary key; empty when rows were counted.
         columns: The target's columns that were compared.
         rows: Rows of the shards that were compared.
-        ranges: Ranges of keys.
+        ranges: Ranges of keys that were compared.
         took_ms: How long it took, in milliseconds.
         differences: Sorted by key.
-        in_doubt: Rows that look different, and of which nothing more is known.
-        unsettled: Rows that changed each time that they were looked at.
+        in_doubt: How many rows look different without a confirmation.
+        unsettled: Rows that changed each time that they were read.
         obstacles: How many shards could not be compared.
         left_out: What was not compared or not judged, as sentences.
     """
@@ -70,5 +70,5 @@ class ValidatedTarget:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing needs somebody."""
+        """Whether everything was compared and is equal."""
         return self.complete and not (self.differences or self.unsettled or self.obstacles)

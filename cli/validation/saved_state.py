@@ -1,4 +1,4 @@
-"""The state of a comparison in a file, so that it goes on where it ended."""
+"""Keeps the state of a comparison in a file, so that the next call goes on from there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SavedState:
 
     Attributes:
         pipeline: Its name.
-        shards: That ``--shard`` named.
+        shards: The shards of ``--shard``.
     """
 
     pipeline: str
@@ -53,7 +53,7 @@ class StateFile:
     Args:
         path: Of the file; None to keep nothing.
         pipeline: Name of the pipeline.
-        shards: That are compared; empty for all.
+        shards: The shards that are compared; empty for all.
 
     Raises:
         ConfigError: The file is of another comparison, or cannot be read.
@@ -71,7 +71,7 @@ class StateFile:
             raise ConfigError(f"{path}: {error.message}", code="SM-5601") from error
         if (found.pipeline, found.shards) != (pipeline, shards):
             raise ConfigError(
-                f"{path} is of a comparison of {found.pipeline}"
+                f"{path} has the state of another comparison: {found.pipeline}"
                 f" ({', '.join(found.shards) or 'all shards'})",
                 hint="name another file, or remove it to begin anew",
                 code="SM-5601",
@@ -79,7 +79,7 @@ class StateFile:
         self._targets = {saved.target: saved for saved in found.targets}
 
     def restore(self, validation: TableValidation) -> bool:
-        """Take up a comparison; whether it is done already."""
+        """Go on with a saved comparison. Returns whether it is done already."""
         saved = self._targets.get(str(validation.table.target))
         if saved is None or saved.key != validation.table.key:
             return False

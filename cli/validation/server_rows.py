@@ -1,7 +1,7 @@
-"""Reads shards and target for their comparison: one connection a server, one query a transaction.
+"""Reads shards and target for their comparison, over one connection to each server.
 
-Nothing is written, and no lock outlives its query. The servers are asked at the same time, the
-tables of one server one after another.
+Each query is a transaction of its own. Nothing is written, and no lock outlives its query. The
+servers are asked at the same time; the tables of one server are read one after another.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ServerRows:
     """All servers of a pipeline, as ``table_validation.Servers``.
 
     Args:
-        pipeline: Whose servers.
+        pipeline: Has the servers.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -218,7 +218,10 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _kept(side: Side, rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
-    """The rows for which the route's condition is true, if SQL could not say all of it."""
+    """The rows for which the route's condition is true.
+
+    They are filtered here only if SQL could not express the whole condition.
+    """
     if not side.where or not rows:
         return rows
     matches = _condition(side)

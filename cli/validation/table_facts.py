@@ -129,7 +129,7 @@ def _kept(pipeline: Pipeline, known: TargetDecisions) -> str:
         rule = rule_of(pipeline.routes, shard)
         keeps = rule is None or rule.policies.on_drop is RowsPolicy.KEEP
         if not known.lives(shard) and keeps:
-            return f"rows of {shard}, which does not live any more, may be kept"
+            return f"rows of {shard}, which is no longer live, may be kept"
     return ""
 
 

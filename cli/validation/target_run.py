@@ -22,10 +22,10 @@ from .server_rows import OtherTable
 from .table_facts import TableFacts
 
 _SETTLE_AT = 1_000
-"""So many rows in doubt are looked at before more ranges are compared."""
+"""With this many rows in doubt, they are looked at again before more ranges are compared."""
 _PAUSE_S = 1.0
 _MOMENT_S = 10.0
-"""How long a shard that has just begun to wait is given to go on."""
+"""A shard that has just begun to wait is given this much time to go on."""
 Facts = Callable[[], TableFacts]
 """Reads what the topics say of the target now."""
 
@@ -44,8 +44,8 @@ class Limits:
 
     Attributes:
         rows_per_s: Rows that are read a second, on all servers together; None for no limit.
-        most: Differences and rows in doubt at which it ends.
-        patience_s: How long a schema change, or the target, is waited for.
+        most: The comparison ends when there are more differences and rows in doubt than this.
+        patience_s: How many seconds to wait for a schema change, or for the target.
         rows_a_range: See ``TableValidation``.
     """
 
@@ -59,13 +59,13 @@ class TargetRun:
     """The comparison of one target.
 
     Args:
-        facts: Of the target.
+        facts: Reads what the topics say of the target.
         only: The shards to compare; empty for all.
-        servers: Reads them.
-        passing: Makes what knows how far the target is, for the shards that are compared.
-        limits: Of the comparison.
-        state: Where it is kept.
-        watcher: Is told how far it is.
+        servers: Reads shards and target.
+        passing: Makes the ``Passing`` of the shards that are compared.
+        limits: Limits of the comparison.
+        state: Keeps the state of the comparison.
+        watcher: Is told how far the comparison is.
     """
 
     def __init__(
@@ -135,7 +135,10 @@ class TargetRun:
         return budget
 
     def _settle(self) -> None:
-        """Look once at the rows in doubt. What was found while the schemas changed is no news."""
+        """Look once at the rows in doubt.
+
+        If schemas changed meanwhile, the differences that were found are in doubt again.
+        """
         before = len(self.validation.differences)
         passed = self._guarded(self.validation.settle)
         if passed is False:
@@ -151,7 +154,10 @@ class TargetRun:
         self._after_step()
 
     def _guarded(self, step: Callable[[], int]) -> int | None:
-        """The answer of a step; None if a table is not what the topics say, once they say more."""
+        """The answer of a step; None if a table is not what the topics say.
+
+        Then the topics are read until they say something else.
+        """
         until = time.monotonic() + self._limits.patience_s
         try:
             return step()
@@ -164,7 +170,7 @@ class TargetRun:
             return None
 
     def _changed(self) -> bool:
-        """Look at the topics again; whether what is compared is another table now."""
+        """Read the topics again. Returns whether something else must be compared now."""
         known = self._ready()
         if known == self.known:
             return False
@@ -186,7 +192,7 @@ class TargetRun:
     def _ready(self) -> TableFacts:
         """What the topics say once every statement is executed, or patience ends.
 
-        A shard that waits for a moment only, as under traffic, is given some seconds.
+        Under traffic a shard can wait for only a moment, so it is given some seconds.
         """
         began = time.monotonic()
         while True:

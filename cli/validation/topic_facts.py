@@ -20,10 +20,10 @@ from .table_facts import Readings, TableFacts, facts_of
 
 
 class TopicFacts:
-    """What the topics of a pipeline say, asked anew each time.
+    """What the topics of a pipeline say. They are read anew each time.
 
     Args:
-        pipeline: Whose topics.
+        pipeline: The pipeline.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:

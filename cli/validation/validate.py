@@ -46,7 +46,7 @@ class _Call:
 @click.command()
 @click.argument("target", type=Target(), metavar="[TARGET]", required=False)
 @pipeline_option
-@click.option("--shard", "shards", type=Shard(), multiple=True, help="Only this one; repeatable.")
+@click.option("--shard", "shards", type=Shard(), multiple=True, help="Only this shard; repeatable.")
 @click.option(
     "--rate",
     type=click.IntRange(1),
@@ -73,7 +73,7 @@ class _Call:
     default=10_000,
     show_default=True,
     type=click.IntRange(1),
-    help="Differences of a target at which its comparison ends.",
+    help="End the comparison of a target when more rows than this differ or are in doubt.",
 )
 @json_option
 def validate(

@@ -1,4 +1,4 @@
-"""Which records belong into which topic: anything else there is an error. Pure."""
+"""Checks that a topic has only the kinds of records that belong into it. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def decision_of(record: object, place: str) -> Decision:
         place: Where it stands, for the error.
 
     Raises:
-        ContractError: It is no decision.
+        ContractError: The record is no decision.
     """
     if isinstance(record, Decision):
         return record
@@ -28,7 +28,7 @@ def command_of(record: object, place: str) -> OperatorCommand:
     """A record of the commands topic.
 
     Raises:
-        ContractError: It is no command.
+        ContractError: The record is no command.
     """
     if isinstance(record, OperatorCommand):
         return record
@@ -39,7 +39,7 @@ def logged_change(record: object, place: str) -> SchemaChange | OperatorCommand:
     """A record of the schema-log.
 
     Raises:
-        ContractError: It is neither a schema change nor a command.
+        ContractError: The record is neither a schema change nor a command.
     """
     if isinstance(record, (SchemaChange, OperatorCommand)):
         return record

@@ -1,8 +1,8 @@
 """The SQL that reads a shard for its load. Pure.
 
 All statements of a chunk run in one read-only transaction with a consistent snapshot
-(``begin_snapshot``): first SHOW CREATE TABLE, which with the first read keeps the table's metadata
-locked until the end, then the rows. So the schema that was shown is the schema of the rows.
+(``begin_snapshot``). The first SELECT locks the table's metadata until the transaction ends. Then
+SHOW CREATE TABLE and the rows are read. So the schema that was shown is the schema of the rows.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def session_settings(lock_wait_s: int, query_s: int, *, mariadb: bool) -> tuple[
     """Statements for each new connection to a source.
 
     Args:
-        lock_wait_s: Longest wait for a table's metadata, which DDL may hold. A reader that waits
-            keeps later statements on the table waiting, too.
+        lock_wait_s: Longest wait for a metadata lock that DDL holds. While a reader waits for it,
+            later statements on the table wait behind the reader.
         query_s: Longest time of one SELECT.
         mariadb: The kind of server.
     """
@@ -30,7 +30,8 @@ def session_settings(lock_wait_s: int, query_s: int, *, mariadb: bool) -> tuple[
         f"max_statement_time = {query_s}" if mariadb else f"max_execution_time = {query_s * 1000}"
     )
     return (
-        # Dates that strict modes refuse are values like others; a TIMESTAMP is read in UTC.
+        # Without strict modes, dates that these refuse are values like others. A TIMESTAMP is read
+        # in UTC.
         f"SET SESSION sql_mode = '', time_zone = '+00:00', lock_wait_timeout = {lock_wait_s}, "
         f"{longest}",
         "SET NAMES utf8mb4",
@@ -39,12 +40,12 @@ def session_settings(lock_wait_s: int, query_s: int, *, mariadb: bool) -> tuple[
 
 
 def begin_snapshot() -> str:
-    """Begins the transaction of a chunk; its snapshot is of this moment."""
+    """Begins the transaction of a chunk. Its snapshot is taken at this moment."""
     return "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
 
 
 def show_table(shard: ShardId) -> tuple[str, str]:
-    """Statements that lock the table's metadata until the transaction's end, and then show it."""
+    """Two statements: one locks the table's metadata until the transaction ends, one shows it."""
     name = table_name(shard)
     return f"SELECT 1 FROM {name} LIMIT 0", f"SHOW CREATE TABLE {name}"
 
@@ -71,7 +72,7 @@ def next_boundary(
 
     Args:
         shard: The table.
-        key: Of its primary key.
+        key: The columns of its primary key.
         after: Where the range begins; None for the first range.
         rows: At least 1.
     """
@@ -94,9 +95,9 @@ def chunk_rows(
 
     Args:
         shard: The table.
-        key: Of its primary key; empty for a table without one, which is read whole.
+        key: The columns of its primary key; empty for a table without one, which is read whole.
         of: The range.
-        columns: What is read of each row, in this order: see ``wanted_columns``.
+        columns: The columns to read, in this order; see ``wanted_columns``.
         row_filter: SQL condition that every row that is merged fulfils, see ``row_filters``; "" for
             all rows.
     """
@@ -117,8 +118,8 @@ def wanted_columns(
     """The columns that a chunk reads, in the table's order.
 
     Args:
-        columns: Of the shard.
-        written: Names of those that the target takes values for.
+        columns: The columns of the shard.
+        written: Names of the columns whose values go into the target.
         needed: Names, in lower case, of the key's columns and of those in the route's condition.
     """
     return tuple(c for c in columns if c.name in written or c.name.lower() in needed)
@@ -127,8 +128,9 @@ def wanted_columns(
 def read_column(column: Column) -> str:
     """SQL that gives a column's exact values.
 
-    A FLOAT is written with six digits, so it is read as the double of the same value. A BIT is
-    bytes, so it is read as a number. Texts come in utf8mb4, spatial values in the server's form.
+    Servers write a FLOAT with six digits, so it is read as the double of the same value. They send
+    a BIT as bytes, so it is read as a number. Texts come in utf8mb4, spatial values in the server's
+    form.
     """
     quoted = quote_identifier(column.name)
     if column.type.name == "float":

@@ -3,11 +3,11 @@
 Boundaries b1, …, bn cut a table into n + 1 ranges: up to b1, behind b1 up to b2, …, behind bn. The
 first and the last one are open, so rows with keys beyond the boundaries belong to a range, too.
 
-Every row belongs to a range, whatever the boundaries are. It is not behind b1, or it is; then it is
-not behind b2, or it is; and so on to the last range. This needs no sorted boundaries: it needs only
-that ``behind`` and ``up_to`` are opposites for every row, as they are for values without NULL. So
-a boundary that the server compares in an unforeseen way makes a range large, or two ranges that
-share rows, but no row that is in none.
+Every row belongs to a range, whatever the boundaries are. Take the first boundary that a row is not
+behind: the row belongs to the range up to it. A row that is behind all boundaries belongs to the
+last range. This does not need sorted boundaries. It needs only that ``behind`` and ``up_to`` are
+opposites for every row, as they are for values without NULL. So if the server compares a boundary
+in an unforeseen way, a range becomes large, or two ranges share rows. No row is missed.
 
 Conditions are written without row constructors: MySQL uses no index for ``(a, b) > (1, 2)``.
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from .key_order import Boundary, KeyColumn
 
 _DENSE = 4
-"""Numbers of an integer key are cut evenly while there is at least one row for so many of them."""
+"""An integer key is cut evenly if there is at least one row for this many of its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class KeyRange:
 
 
 def ranges(boundaries: Sequence[Boundary]) -> tuple[KeyRange, ...]:
-    """The ranges that boundaries cut a table into; one range, open at both ends, for none."""
+    """The ranges that boundaries cut a table into; without boundaries one with two open ends."""
     edges = (None, *boundaries, None)
     return tuple(map(KeyRange, edges[:-1], edges[1:]))
 
@@ -78,7 +78,7 @@ def _compared(key: Sequence[KeyColumn], boundary: Boundary, *, last: str, before
 
 
 def _turned(column: KeyColumn, sign: str) -> str:
-    """A sign of comparison in the order that the key has the column in."""
+    """A sign of comparison; reversed if the key has the column in descending order."""
     if not column.descending:
         return sign
     return sign.replace("<", "\0").replace(">", "<").replace("\0", ">")
@@ -96,16 +96,16 @@ def even_boundaries(
         rows_a_chunk: About how many rows a range may have.
 
     Returns:
-        None if the keys lie so far apart, or so unevenly as far as can be known, that most ranges
-        would be nearly empty: then the key's index is read (``chunk_queries.next_boundary``).
+        None if the keys lie so far apart that most ranges would be nearly empty. Then the key's
+        index is read (``chunk_queries.next_boundary``).
     """
     span = greatest - least + 1
     if span <= rows_a_chunk:
         return ()
     if rows * _DENSE < span:
         return None
-    # Even where all its numbers are taken, a range has at most _DENSE times the rows that it may
-    # have. If the server's estimate is too high, ranges are as if the keys had no gaps.
+    # If all of its numbers are taken, a range has at most _DENSE times the rows that it may have.
+    # If the server's estimate is too high, ranges are as narrow as for keys without gaps.
     width = span * rows_a_chunk // max(rows, 1)
     width = min(max(width, rows_a_chunk), rows_a_chunk * _DENSE)
     return tuple((str(edge),) for edge in range(least + width - 1, greatest, width))

@@ -1,11 +1,11 @@
 """How the columns of a primary key are compared in SQL, and how a boundary is written. Pure.
 
-A boundary is one value for each column of the key, as text that the server gave. Its order is
-always the server's own: nothing here compares two values, so no collation has to be known here.
+A boundary is one value for each column of the key, as text that the server gave. Only the server
+compares boundaries with keys. Nothing here does, so no collation has to be known here.
 
-Texts and bytes travel as hexadecimal digits of the bytes that the column stores, and come back as a
-literal of the column's character set. So the server converts neither side of a comparison, and can
-use the index.
+The server gives texts and bytes as hexadecimal digits of the bytes that the column stores. They go
+back to it as a literal of the column's character set. So the server converts neither side of a
+comparison, and can use the index.
 
 Source: MySQL Reference Manual, "Character Set Introducers", "Hexadecimal Literals", "The ENUM Type"
 (an ENUM is sorted by its number, and compared with a text as text).
@@ -37,7 +37,7 @@ class KeyColumn:
     """A column of a primary key.
 
     Attributes:
-        prefix: Characters, or bytes, of the column that the key has; None for all.
+        prefix: How many characters, or bytes, of the column the key has; None for all.
         descending: Whether the key has the column in descending order.
     """
 
@@ -74,8 +74,8 @@ class KeyColumn:
     def literal(self, value: str) -> str:
         """SQL of a boundary's value.
 
-        A text that has not the form of the type's values becomes a quoted literal. It makes chunks
-        of other sizes, and none that lacks a row: see ``chunk_ranges``.
+        A text that does not have the form of the type's values becomes a quoted literal. Chunks may
+        get other sizes by it, but no row is missed: see ``chunk_ranges``.
         """
         name = self.kind.name
         if self.is_bytes and _HEX.fullmatch(value):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from .load_state import ChunkState, Load
 
 LOADED_FIRST = "SM-1615"
-"""The code of the reason for which rows wait for a load."""
+"""Code of the reason why rows wait while their shard is loaded."""
 _WINDOW_S = 30.0
-"""The rate is that of the last seconds: limits, other load and wide rows change it."""
+"""The rate is that of this many last seconds: limits, other load and wide rows change it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRows:
-    """Rows that were loaded up to a second."""
+    """How many rows were loaded at a moment, which is given in seconds."""
 
     at: float
     rows: int
@@ -49,11 +49,11 @@ def rows_of(load: Load) -> int:
 
 
 def load_text(load: Load) -> str:
-    """What a shard's rows wait for, for people."""
+    """What a shard's rows wait for, in words for people."""
     if load.is_read:
         return (
-            f"its first load has {rows_of(load)} rows: waits until all schema changes up to there "
-            "are known"
+            f"its first load has read {rows_of(load)} rows: it waits until all schema changes up "
+            "to there are known"
         )
     done = sum(chunk.state is ChunkState.DONE for chunk in load.chunks)
     parts = f"{done} of {len(load.chunks)} parts" if load.is_planned else f"{done} parts"
@@ -82,12 +82,12 @@ def total_of(load: Load, table_rows: int) -> int:
 def estimate(
     loads: Sequence[tuple[Load, int]], history: Sequence[LoadedRows], now: float
 ) -> LoadEstimate:
-    """Sum loads up.
+    """The progress of several loads together.
 
     Args:
         loads: Each with the server's estimate of its rows.
         history: What was loaded when, in order of time; of a run of one driver.
-        now: The second.
+        now: The moment for which it is estimated, in seconds.
     """
     rows = sum(rows_of(load) for load, _ in loads)
     total = sum(total_of(load, table_rows) for load, table_rows in loads)
@@ -98,7 +98,7 @@ def estimate(
 
 
 def _rate(history: Sequence[LoadedRows], now: float) -> float:
-    """Rows a second since the last look before the window, or since the first look."""
+    """Rows a second, from the last point before the window on, or from the first point on."""
     if not history:
         return 0.0
     before = [point for point in history if point.at <= now - _WINDOW_S]

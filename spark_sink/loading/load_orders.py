@@ -1,15 +1,15 @@
 """Which decisions order a shard to be loaded. Pure.
 
-All of them follow from the shard's gates and the pipeline file, so no record has to say it.
+Which they are follows from the shard's gates and the pipeline file, so no record has to say it.
 
-* The first decision about a shard orders that its rows are read. A table that was made while the
-  connector ran has few rows then, or none, and is read like any other: each is right by the
-  argument of ``load_rules``, whatever it has.
-* A shard whose rows came by Debezium's snapshot, before the pipeline file said otherwise, is not
-  read for that reason. Rows of its topic are applied already.
+* The first decision about a shard orders that its rows are read. A table that was created while the
+  connector ran has few rows then, or none. It is read like any other: the argument of
+  ``load_rules`` holds for every table.
+* The first decision does not order this for a shard whose rows came by Debezium's snapshot, before
+  the pipeline file said otherwise. Rows of its topic are applied already.
 * A connector that describes its tables anew begins at another position. What happened between the
-  two is in no stream, so each such description orders that the shard is read anew; its earlier rows
-  are taken out first (``barrier.restarts``).
+  old position and the new one is in no stream. So each such description orders that the shard is
+  read anew. Its earlier rows are removed first (``barrier.restarts``).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def load_orders(gates: ShardGates, latest: Load | None, rows: RowProgress) -> tu
 def new_load(
     shard: ShardId, target: TargetTable, version: int, kind: LoadKind, latest: Load | None
 ) -> Load:
-    """The load that a decision orders, before anything of it is read.
+    """The load that a decision orders, before any of its rows are read.
 
     Args:
         shard: The shard.
         target: Where its rows go.
-        version: Of the decision.
+        version: The decision's version.
         kind: How it is to be read.
         latest: The shard's load before that; None for its first one.
     """
@@ -63,8 +63,8 @@ def load_place(gates: ShardGates, load: Load, reading: int) -> LoadPlace:
     Args:
         gates: Of the shard.
         load: Its latest load.
-        reading: Number of the first reading of watermarks since all of the load's chunks are known
-            to precede what the row topic has.
+        reading: Number of the first reading of watermarks at which the row topic is known to have
+            every event that the load's chunks include.
     """
     position = None if load.is_complete else gates.gates[base_index(gates, load)].position
     agrees = load.kind is LoadKind.SNAPSHOT or load.is_void

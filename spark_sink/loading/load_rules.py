@@ -1,35 +1,37 @@
 """The rules by which a load, its shard's stream and the target's statements wait. Pure.
 
 Theory of operation. For a key of a shard the binlog behind the load's start has events e1 < e2 < …,
-each with the whole row. A chunk read at position R gives the key's state after the events up to R.
-If the chunk is written when the stream is applied up to A, the key is right in the end, provided
-that A <= R: the events up to A are part of what the chunk read, and the later ones are still to
-come. So there is one rule for chunks, and everything here serves it:
+each with the whole row. A chunk that is read at position R gives the key's state after the events
+up to R. Let the stream be applied up to A when the chunk is written. The key is right in the end if
+A <= R: the chunk includes the events up to A, and the later ones are still to come. So there is one
+rule for chunks, and everything here serves it:
 
-    **No chunk is written that was read before a place that the stream has passed.**
+    **A chunk is not written if the stream has passed the position at which it was read.**
 
 1. The stream stands at the load's base until the load is complete (``stream_stop``).
 2. Chunks are given out only when the source has shown that it has committed everything up to the
-   base (``may_give_out``). So they are read behind it. The stream may still be on its way there.
+   base (``may_give_out``). So they are read behind the base. The stream may still be before it.
 3. The base moves on when the next gate is known (``next_base``). From then on no chunk of an
    earlier base is written (``Load.accepts``), and the stream goes on to the new base.
-4. A chunk whose table has not the schema of the base is not written (``table_shape``): it was read
-   behind the next gate, which comes to be known. Some changes cannot be seen in a table: it was
-   dropped and made again, or two columns have changed their names. So each chunk notes the binlog's
-   end after its snapshot. The load is complete when all schema changes up to there are known
-   (``proves``), and a chunk that may have been read behind one of them is read again (``moved``).
-5. A statement that waits for rows of a shard before a gate waits also until the load's base is that
-   gate or a later one (``may_have_rows_before``): chunks of an earlier base still bring such rows.
+4. If a chunk's table does not have the schema of the base, the chunk is not written
+   (``table_shape``). It was read behind the next gate, which will become known. Some changes cannot
+   be seen in a table: it was dropped and created again, or two columns have changed their names. So
+   after its snapshot each chunk notes the binlog's end. The load is complete when all schema
+   changes up to these ends are known (``proves``). A chunk that may have been read behind one of
+   these changes is read again (``moved``).
+5. A statement can wait for a shard's rows before a gate. It also waits until the load's base is
+   that gate or a later one (``may_have_rows_before``): chunks of an earlier base still bring such
+   rows.
 
 No wait is circular. A base moves when a gate is known, and waits for nothing else. The stream up to
 the base waits for statements of lower versions, as always. Chunks at the base wait for the
 statements that rows behind the base wait for. None of these waits for the load to be complete,
 except through its base, which has moved already.
 
-Rows that were read at different moments are right in the end, and only there. Where more is needed
-the whole table is read at one position S (``LoadKind.SNAPSHOT``), and rows of the stream before S
-are passed over: see ``kind_of``. A unique key that the target gets while chunks are loaded waits
-until the stream has passed the last of them (``may_have_duplicates``).
+Rows that were read at different moments are right only in the end. Where that is not enough, the
+whole table is read at one position S (``LoadKind.SNAPSHOT``), and rows of the stream before S are
+skipped: see ``kind_of``. A unique key that the target gets while chunks are loaded waits until the
+stream has passed the last chunk (``may_have_duplicates``).
 """
 
 from __future__ import annotations
@@ -48,13 +50,14 @@ def kind_of(
     """How a shard is to be read.
 
     Args:
-        has_key: Whether the shard has a primary key. Without one, an event that a chunk has already
-            would be applied twice.
+        has_key: Whether the shard has a primary key. Without one, an event that a chunk already
+            includes would be applied twice.
         has_other_unique_key: Whether the target's table has a unique key besides its primary key. A
-            value that moved could be in two chunks, or in a chunk and in an older event.
+            value that moved to another row could be in two chunks, or in a chunk and in an older
+            event.
         applies_every_operation: Whether the route applies updates, deletes, inserts and TRUNCATE.
-            Where it ignores one of them, what the target is to keep depends on the moment from
-            which on it was ignored, and that must be one for all rows.
+            If it ignores one of them, what the target must keep depends on the moment from which on
+            it is ignored. That moment must be the same for all rows.
     """
     is_simple = has_key and not has_other_unique_key and applies_every_operation
     return LoadKind.CHUNKS if is_simple else LoadKind.SNAPSHOT
@@ -68,8 +71,9 @@ def base_index(gates: ShardGates, load: Load) -> int:
 def next_base(gates: ShardGates, load: Load, first_blocked: int) -> int | None:
     """Index of the gate to which the load moves now; None when it stays.
 
-    That is the last gate that rows can reach: the first one that they may not pass, or the last of
-    all. At a gate in between the table has no longer the schema that chunks would need.
+    It moves to the last gate that rows can reach. That is the first gate that they may not pass, or
+    the last gate of all. It skips the gates between: there the table no longer has the schema that
+    chunks would need.
 
     Args:
         gates: Of the shard.
@@ -96,10 +100,10 @@ def moved(gates: ShardGates, load: Load, index: int, reread: Iterable[int]) -> L
     """
     passed = gates.gates[base_index(gates, load) + 1 : index + 1]
     gate = gates.gates[index]
-    # A table that was dropped and made again has all its rows in the stream.
+    # If a table was dropped and created again, all of its rows are in the stream.
     dropped = [some for some in passed if not some.live]
     if dropped:
-        # Rows of the table that was made again can need a load of their own (``next_order``).
+        # Rows of the table that was created again can need a load of their own (``next_order``).
         return load.end_void(dropped[-1].version, dropped[0].position)
     last = passed[-1].version
     changed = passed[0].position
@@ -116,8 +120,8 @@ def proves(gates: ShardGates, load: Load, known_to: SourcePosition) -> bool:
         gates: Of the shard.
         load: Its load.
         known_to: Every schema change of the source before this position is decided and known. A
-            connector is past a position when a record from behind it has come, such as that of a
-            mark in the signal table.
+            record from behind a position, such as that of a mark in the signal table, shows that
+            the connector has passed the position.
     """
     if not load.is_read or load.is_void:
         return False
@@ -129,9 +133,9 @@ def proves(gates: ShardGates, load: Load, known_to: SourcePosition) -> bool:
 def next_order(load: Load, orders: Iterable[int]) -> int | None:
     """The version of the next decision that orders another load; None when there is none.
 
-    While a load is going on, it does itself what a later decision orders (``moved``). When it is
-    complete, the next load begins, with the order's gate as its base. It begins before the stream
-    has passed that gate: ``stream_stop``.
+    A load that is not complete does itself what a later decision orders (``moved``). After a
+    complete load the next one begins. Its base is the gate of the decision that orders it. The
+    stream waits at this gate until the next load has begun (``stream_stop``).
 
     Args:
         load: The shard's latest load.
@@ -168,9 +172,9 @@ def may_give_out(
         load: Its load.
         first_blocked: As for ``next_base``.
         source_has_base: Whether the server that is read has committed everything in the binlog up
-            to the base, the schema change of the base's gate included. A replica may be behind; and
-            a server can show a transaction to its replicas, and so to the connector, before it
-            commits it (semisynchronous replication).
+            to the base, the schema change of the base's gate included. A replica may be behind. A
+            server with semisynchronous replication can show a transaction to its replicas, and so
+            to the connector, before it commits it.
     """
     if load.is_complete or load.is_paused:
         return False
@@ -189,10 +193,10 @@ def may_have_rows_before(gates: ShardGates, load: Load, place: SourcePosition) -
 
 
 def may_have_duplicates(load: Load, applied_to: SourcePosition) -> bool:
-    """Whether two rows of the shard in the target may have a value that is unique on the shard.
+    """Whether two rows of the shard in the target may share a value that is unique on the shard.
 
-    A statement that adds a unique key waits as long. Nothing waits for such a statement except
-    other statements about the same key, so this wait is in no circle, either.
+    While this is so, a statement that adds a unique key waits. Nothing waits for such a statement
+    except other statements about the same key, so this wait is not circular, either.
 
     Args:
         load: The shard's.
@@ -205,9 +209,9 @@ def may_have_duplicates(load: Load, applied_to: SourcePosition) -> bool:
 
 
 def passes_over(load: Load, place: SourcePosition) -> bool:
-    """Whether a row of the stream is passed over, because a snapshot has what it did.
+    """Whether a row of the stream is skipped, because a snapshot already includes it.
 
-    While the snapshot is not taken, every row that can be reached precedes it: the stream stands at
+    Before the snapshot is taken, every row that can be reached precedes it: the stream stands at
     the base, and the snapshot is taken behind the base.
     """
     if load.kind is LoadKind.CHUNKS:

@@ -43,16 +43,17 @@ class Chunk:
     """A part of a shard that is read in one transaction.
 
     Attributes:
-        number: Of the chunk in its load, from 0. It never changes, so that a reader that comes late
-            is not taken for the reader of another chunk.
+        number: Number of the chunk in its load, from 0. It never changes, so a late reader is not
+            taken for the reader of another chunk.
         range: Its keys.
-        base: Version of the gate at which it was given out, or read when it is done; 0 while it is
-            planned.
-        rows: How many rows were read, filtered ones not counted. 0 before it is done.
+        base: Version of the gate at which it was given out; of a chunk that is done, at which it
+            was read. 0 while it is planned.
+        rows: How many rows were read; rows that were filtered out do not count. 0 before it is
+            done.
         size: About how many bytes these rows' values have.
-        read_before: The binlog's end at a moment after the chunk's snapshot was taken: the chunk
-            shows nothing from there on. Of a ``SNAPSHOT`` it is the position that the snapshot is
-            of: it shows everything before. None before the chunk is done.
+        read_before: The binlog's end at a moment after the chunk's snapshot was taken. The chunk
+            has nothing from there on. Of a ``SNAPSHOT`` it is the snapshot's own position: the
+            chunk has everything from before it. None before the chunk is done.
     """
 
     number: int
@@ -73,10 +74,11 @@ class Load:
         base: Version of the gate at which it stands.
         chunks: In the order of their numbers.
         planned_to: Up to which key there are chunks; None when there is none, or all are planned.
-        is_planned: Whether the chunks are all there are.
+        is_planned: Whether the chunks cover the whole table.
         is_paused: Whether an operator wants no more chunks to be given out.
-        dropped: Where the table was dropped: there is nothing more to read. None while it is there.
-        is_proven: Whether every schema change is known that a chunk could have been read behind.
+        dropped: Position at which the table was dropped: there is nothing more to read. None while
+            the table exists.
+        is_proven: Whether every schema change is known behind which a chunk could have been read.
         is_copied: Whether a snapshot's rows are in the target.
         has_rows: Whether this load, or one before it, may have written rows of the shard.
     """
@@ -102,10 +104,10 @@ class Load:
 
     @property
     def position(self) -> SourcePosition | None:
-        """Where a snapshot was taken: what begins there is not in it.
+        """The position of the snapshot, which has nothing from there on.
 
-        None for ``CHUNKS``, and before the snapshot is taken. A snapshot of a table that is gone
-        counts as taken where it was dropped, of an empty table.
+        None for ``CHUNKS``, and before the snapshot is taken. If the table was dropped, the
+        snapshot counts as one of an empty table at the position of the DROP.
         """
         if self.kind is LoadKind.CHUNKS:
             return None
@@ -162,8 +164,8 @@ class Load:
         """Whether a chunk's rows may be written now.
 
         The target asks this in the transaction of the rows, with the load's row locked. So a chunk
-        that was given out before the base moved, or before another writer took over, and that comes
-        late, writes nothing.
+        writes nothing if the base has moved, or another writer has taken over, since it was given
+        out.
 
         Args:
             number: The chunk's.
@@ -196,16 +198,16 @@ class Load:
     ) -> Load:
         """Stand at a later gate.
 
-        Chunks that are given out are refused from now on, and planned again. So are chunks that are
-        done and may have been read behind the next schema change, which was not known then. What a
-        snapshot has read so far is of no use: its next attempt has another position.
+        Chunks that are given out are refused from now on, and planned again. A chunk that is done
+        is planned again if it may have been read behind the next schema change, which was not known
+        then. What a snapshot has read so far is of no use: its next attempt has another position.
 
         Args:
             base: Version of the gate.
-            changed: Position of the first gate behind the base so far.
-            anew: Whether a decision since the base wants the table read again: chunks that are done
-                are planned again, too.
-            new_key: Whether the primary key is another one: the chunks are cut anew.
+            changed: Position of the first gate behind the old base.
+            anew: Whether a decision since the old base wants the table read again. Then all chunks
+                that are done are planned again.
+            new_key: Whether the primary key has changed. Then the chunks are cut anew.
         """
         if self.kind is LoadKind.SNAPSHOT or new_key:
             return replace(

@@ -30,24 +30,24 @@ class RateBudget:
     """How many rows of a source may still be read now: a token bucket that holds one second.
 
     A chunk may be given out while the budget is positive, whatever the chunk's size. Its rows are
-    taken when they are known, so the budget can become negative; then nothing is given out for as
-    long as these rows take at the limit.
+    subtracted when their number is known, so the budget can become negative. Then nothing is given
+    out until time has made it positive again.
 
     Attributes:
-        rows: What is left.
-        at: Second at which that was so.
+        rows: How many rows are left.
+        at: The moment at which that was so, in seconds.
     """
 
     rows: float
     at: float
 
     def later(self, now: float, rows_per_s: int) -> RateBudget:
-        """The budget at a later second."""
+        """The budget at a later moment, in seconds."""
         gained = max(0.0, now - self.at) * rows_per_s
         return RateBudget(min(float(rows_per_s), self.rows + gained), max(now, self.at))
 
     def without(self, rows: int) -> RateBudget:
-        """The budget when rows were read."""
+        """The budget after rows were read."""
         return replace(self, rows=self.rows - rows)
 
 

@@ -2,15 +2,15 @@
 
 The sink itself evaluates the condition on every row that was read, as on every row of the stream
 (``schemas.pipeline.row_conditions``). The filter only has to keep each row for which the condition
-is true. So it has those parts of the condition, joined by AND, for which SQL says the same; a part
-for which that is not known is left out, and more rows are read.
+is true. It has those parts of the condition, joined by AND, that SQL evaluates as the sink does. A
+part for which that is not known is left out; then more rows are read.
 
-SQL says the same when
+SQL evaluates a part as the sink does when
 
 * numbers are compared with numbers, as decimals or as doubles;
 * texts are compared byte by byte in UTF-8, as the sink does, whatever the column's collation;
-* dates and times are compared with a literal; not whether they are NULL, because zero dates can be
-  NULL in one place and not in the other.
+* dates and times are compared with a literal. A test whether they are NULL is left out, because a
+  zero date can be NULL for one of the two and not for the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DOUBLES = frozenset(("float", "double"))
 
 
 class _NoSql(Exception):
-    """A part of the condition for which it is not known that SQL says the same."""
+    """It is not known whether SQL evaluates a part of the condition as the sink does."""
 
 
 def row_filter(where: str, columns: Mapping[str, ColumnType]) -> str:
@@ -58,8 +58,8 @@ def whole_filter(where: str, columns: Mapping[str, ColumnType]) -> str | None:
     """A filter that keeps exactly the rows for which a condition is true; None without one.
 
     Args:
-        where: As of ``row_filter``.
-        columns: Likewise.
+        where: See ``row_filter``.
+        columns: See ``row_filter``.
     """
     if not where:
         return ""

@@ -1,9 +1,9 @@
 """Whether a table, as a chunk's own transaction shows it, is the one that its load expects. Pure.
 
-A chunk is valid only with the schema that the tracker has for the shard at the load's gate. What is
-compared is all that decides what a row's values mean and which row they belong to: names, types and
-order of the columns, which of them are generated, and the primary key. Defaults, comments, indexes
-and checks may differ: they change no row.
+A chunk is valid only with the schema that the tracker has for the shard at the load's gate.
+Everything is compared that decides what a row's values mean, and which row they belong to: names,
+types and order of the columns, which of them are generated, and the primary key. Defaults,
+comments, indexes and checks may differ: they change no row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shardmerge.schemas.model.types import ColumnType
 
 
 def difference(expected: Sequence[ShardColumn], key: Sequence[str], shown: TableSchema) -> str:
-    """What is not as expected, for people; "" when nothing is.
+    """What is not as expected, in words for people; "" when everything is.
 
     Args:
         expected: The shard's columns at the load's gate (``Gate.columns``).
@@ -57,5 +57,5 @@ def _differs(column: Column, other: Column) -> str | None:
 
 
 def _value(kind: ColumnType) -> ColumnType:
-    """A type as far as values depend on it; ``tinyint(1)`` is ``tinyint``."""
+    """The part of a type that values depend on; ``tinyint(1)`` counts as ``tinyint``."""
     return replace(kind, length=None) if kind.is_integer else kind

@@ -1,7 +1,7 @@
 """One connection to a source's server, by which shards are read for their first loads.
 
-Values come as texts, and as bytes where the type is binary: PyMySQL has no conversions of its own
-here (``rows.values.server_values`` makes neutral values of them).
+Values come as texts, or as bytes if the type is binary: PyMySQL's conversions are switched off.
+``rows.values.server_values`` turns them into neutral values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from shardmerge.spark_sink.loading.chunk_queries import (
 
 _CONNECT_S, _READ_S = 10, 120
 _LOCK_WAIT_S = 5
-"""Statements that wait behind a reader that waits for DDL wait no longer than that for it."""
+"""Longest wait of a reader for DDL. Later statements on the table wait behind the reader."""
 _QUERY_S = 60
 _NO_TABLE = (1146, 1049)
 
@@ -39,8 +39,8 @@ _NO_TABLE = (1146, 1049)
 class TableReader:
     """A connection to one source; it is made again after it was lost.
 
-    One thread uses it. Every method raises ``StackError`` when the server does not answer, or
-    refuses; what it refuses can succeed when it is tried again.
+    Only one thread may use it. Every method raises ``StackError`` when the server does not answer
+    or refuses something. Another try can succeed.
 
     Args:
         source: Its user needs SELECT, and REPLICATION CLIENT, as Debezium's does.
@@ -123,7 +123,7 @@ class TableReader:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Say of PyMySQL's errors which source has refused what."""
+        """Turn PyMySQL's errors into errors that name the source, and what it has refused."""
         source = self._source
         try:
             yield
@@ -132,7 +132,7 @@ class TableReader:
             if number in _NO_TABLE:
                 raise _NoTable from error
             reason = str(error.args[1]) if len(error.args) > 1 else str(error)
-            # What is open on the connection is not known.
+            # It is not known whether a transaction is still open on the connection.
             self.close()
             if number in NOT_ADMITTED:
                 raise StackError(
@@ -154,8 +154,8 @@ class TableReader:
                 charset="utf8mb4",
                 connect_timeout=_CONNECT_S,
                 read_timeout=_READ_S,
-                # Without decoders PyMySQL gives what the server has sent. It cannot write values
-                # into statements then, so it is not to set autocommit.
+                # Without decoders PyMySQL returns what the server has sent. But then it cannot
+                # write values into statements, so it must not set autocommit.
                 conv={},
                 autocommit=None,
             )

@@ -1,1 +1,1 @@
-"""What validation compares of shards and target, and when a difference counts. Pure."""
+"""Says what validation compares of shards and target, and when a difference counts. Pure."""

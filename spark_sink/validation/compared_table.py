@@ -1,11 +1,11 @@
 """What is compared of a target and its shards, and what is left out. Pure.
 
-All shards are compared with the target together, range of keys by range of keys. So a row that no
+All shards together are compared with the target, one range of keys after another. So a row that no
 shard has is found without knowing which shard it came from, and a target needs no origin columns.
 
-A column is compared in the rows of the shards that have it. In the rows of the others the target
-has what a default put there at some time, or what the shard had before it dropped the column: there
-is no value of a shard to compare it with. It is not judged there, and the report says so.
+A column is compared in the rows of the shards that have it. In the rows of other shards the target
+has the value of a default, or what the shard had before it dropped the column. There no shard has a
+value to compare it with, so the column is not judged there, and the report says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ShardFacts:
     """What the topics say of a shard.
 
     Attributes:
-        columns: Behind its last gate; the identity is "" for a column that is left out.
+        columns: Its columns behind its last gate; the identity is "" for a column that is left out.
         rule: Its route.
         obstacle: Why its rows cannot be compared now; "" when they can.
     """
@@ -47,7 +47,7 @@ class TargetFacts:
     """What the topics say of a target.
 
     Attributes:
-        columns: Identity, and the target's column that it is bound to now.
+        columns: Each identity, with the target's column that it is bound to now.
         key: Names of the target's primary key; empty without one.
         kept: Why the target can have rows that no live shard has; "" when it cannot.
         points: See ``value_texts.value_text``.
@@ -67,13 +67,13 @@ class Side:
     Attributes:
         shard: None for the target.
         table: Its quoted, qualified name.
-        key: By which its rows are found; empty when rows are counted.
+        key: The columns by which its rows are found; empty when rows are counted.
         hashed: The values of a row's digest, in the order of ``ComparedTable.hashed``.
         texts: A value for each of ``ComparedTable.columns``; None where it is not judged.
         condition: SQL condition of the rows that are compared; "" for all.
-        where: The route's condition, if SQL cannot say all of it; else "".
-        columns: The table's columns; of the target those that are compared.
-        values: Of a shard, SQL of the value behind each of ``texts``; "" where it is not judged.
+        where: The route's condition, if SQL cannot express all of it; otherwise "".
+        columns: The table's columns; for the target only those that are compared.
+        values: For a shard: SQL of the value behind each of ``texts``; "" where it is not judged.
     """
 
     shard: ShardId | None
@@ -88,7 +88,7 @@ class Side:
 
     @property
     def range_key(self) -> tuple[RowKeyColumn, ...]:
-        """The key's columns that ranges are cut by: those that are no origin columns."""
+        """The key's columns by which ranges are cut: all but origin columns."""
         return tuple(column for column in self.key if column.in_ranges)
 
 
@@ -98,11 +98,13 @@ class ComparedTable:
 
     Attributes:
         columns: Names of the target's columns that are compared.
-        hashed: Names of those that a row's digest has.
+        hashed: Names of the columns that are part of a row's digest.
+        side: The target's table.
         shards: The shards that are compared.
         only_rows: Why digests of whole ranges cannot be compared; "" when they can.
-        judges_missing, judges_extra, judges_values: Whether a row that only the shard has, or only
-            the target has, or that has other values, is a difference.
+        judges_missing: Whether a row that only a shard has is a difference.
+        judges_extra: Whether a row that only the target has is a difference.
+        judges_values: Whether a row with other values is a difference.
         left_out: What is not compared, as sentences.
     """
 
@@ -164,7 +166,7 @@ class _Comparison:
         sides = tuple(self._side(s, key, columns, hashed) for s in self.shards)
         ignored = {each for s in self.shards for each in s.rule.ignore}
         for name in sorted(ignored):
-            self.notes.append(f"a route ignores {name}: what that can change is not judged")
+            self.notes.append(f"a route ignores {name}: what {name} can change is not judged")
         return ComparedTable(
             facts.target,
             tuple(c.column.name for c in columns),
@@ -208,12 +210,14 @@ class _Comparison:
             self._shard_text(s, column) is None for s in have
         ):
             kind = column.column.type.name
-            self.notes.append(f"column {name} is not compared: it has values of type {kind}")
+            self.notes.append(
+                f"column {name} is not compared: values of type {kind} cannot be compared"
+            )
             return False
         lacking = [str(s.shard) for s in self.shards if s not in have]
         if lacking and any(s.rule.policies.renames is RenamePolicy.COPY for s in self.shards):
             self.notes.append(
-                f"column {name} is not compared: it may be a copy, while not all shards have it"
+                f"column {name} is not compared: not all shards have it, so it may be a copy"
             )
             return False
         if lacking:
@@ -226,7 +230,7 @@ class _Comparison:
         if all(self._hashed_text(s, column) is not None for s in self.shards):
             return True
         self.only_rows = self.only_rows or (
-            f"what shards without the column {column.column.name} have there is not known"
+            f"the value of column {column.column.name} for shards without it is not known"
         )
         return False
 
@@ -267,7 +271,7 @@ class _Comparison:
         where = facts.rule.where
         whole = whole_filter(where, kinds)
         if whole is None:
-            self.only_rows = self.only_rows or f"SQL does not say all of the condition {where!r}"
+            self.only_rows = self.only_rows or f"SQL cannot express all of the condition {where!r}"
         return Side(
             facts.shard,
             table_name(facts.shard),
@@ -298,7 +302,7 @@ class _Comparison:
     # --- rows that no shard has ----------------------------------------------------------------
 
     def _extra(self) -> tuple[bool, str]:
-        """Whether rows of the target alone are judged, and the condition of the compared rows."""
+        """Whether rows that only the target has are judged; the condition of the compared rows."""
         facts, missing = self.facts, len(self.shards) < len(self.all)
         condition = ""
         if missing or facts.kept:
@@ -309,7 +313,7 @@ class _Comparison:
                 why = facts.kept or "not all shards are compared"
                 self.notes.append(
                     f"rows that only the target has are not judged: {why}, and origin columns do"
-                    " not tell their rows"
+                    " not tell their rows apart"
                 )
                 self.only_rows = self.only_rows or "the target has rows of other shards"
                 return False, ""
@@ -337,7 +341,7 @@ def _column_of(facts: ShardFacts, column_id: str) -> Column | None:
 
 
 def _shard_value(facts: ShardFacts, column: ShardColumn) -> str:
-    """SQL of what the target's column must have in a shard's rows; "" where that is not known."""
+    """SQL of the value that the target must have in a shard's rows; "" if it is not known."""
     constant = _origin_value(facts, column)
     if constant is not None:
         return constant

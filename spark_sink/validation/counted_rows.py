@@ -1,8 +1,8 @@
-"""Rows of tables without a primary key: how many of each there are. Pure.
+"""Compares tables without a primary key: how many rows of each digest there are. Pure.
 
-Equal rows cannot be told apart, so what is compared is how many rows have each digest. A digest
-whose numbers differ is in doubt as a row with a key is (``doubts``): its key is the digest, and its
-row on either side is the number.
+Equal rows cannot be told apart, so the number of rows with each digest is compared. A digest whose
+numbers differ is in doubt, like a row with a key (``doubts``). Then the digest takes the place of
+the key, and the number takes the place of the row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .doubts import Difference, DifferenceKind, Key
 
 
 def total(counts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
-    """The numbers of several tables together."""
+    """Digest → how many rows have it in several tables together."""
     found: dict[Key, int] = {}
     for each in counts:
         for key, number in each.items():

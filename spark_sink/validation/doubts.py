@@ -1,18 +1,19 @@
 """When a row that looks different is a difference. Pure.
 
-Shards and target are read at different moments, and rows on their way are in one and not yet in the
-other. So a row that looks different is only *in doubt*. It is looked at again:
+Shards and target are read at different moments. A row that is on its way is in the shard and not
+yet in the target. So a row that looks different is only *in doubt*. It is looked at again:
 
 1. the shard's row is read, and then the position of the source is noted;
-2. the target is waited for, until it has passed that position;
+2. the caller waits until the target has passed that position;
 3. the target's row is read, then the shard's row again.
 
-The target then has applied everything that the shard's first row came from. If the shard's row is
-the same before and after, the target must have that row. If it has not, that is a difference, or
-the row was changed and changed back meanwhile; so it must be seen ``LOOKS`` times, each time behind
-a new position. A row that differs from what it was before is moving, and is looked at again.
+Then the target has applied everything that led to the shard's row of step 1. If the shard's row is
+the same in steps 1 and 3, the target must have that row. If it does not, there is a difference, or
+the row was changed and changed back meanwhile. So a difference must be seen ``LOOKS`` times, each
+time behind a new position. If the shard's row has changed between steps 1 and 3, it is looked at
+again.
 
-What a row is compared by is here; who reads it is not.
+This module compares rows. It does not read them.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from shardmerge.schemas.model.names import ShardId
 from .compared_table import ComparedTable
 
 LOOKS = 2
-"""So often a difference is seen behind a new position before it is told."""
+"""A difference is reported when it was seen this often, each time behind a new position."""
 ROUNDS = 10
-"""So often a row is looked at again that changes all the time."""
+"""A row that changes each time is looked at this often."""
 Key: TypeAlias = tuple[str, ...]
 
 
@@ -40,8 +41,8 @@ class SeenRow:
 
     Attributes:
         shard: None for a row of the target.
-        values: For each of ``ComparedTable.columns``; None is NULL. Of a shard's row only those
-            that are judged count.
+        values: A value for each of ``ComparedTable.columns``; None is NULL. Of a shard's row only
+            the values that are judged count.
     """
 
     shard: ShardId | None
@@ -52,9 +53,9 @@ class DifferenceKind(StrEnum):
     """How a row of the target is not what it must be."""
 
     MISSING = "missing"
-    """A shard has it, the target has not."""
+    """A shard has it, the target does not."""
     EXTRA = "extra"
-    """The target has it, no shard has."""
+    """The target has it, no shard does."""
     DIFFERS = "differs"
     """Both have it, with other values."""
     COUNT = "count"
@@ -63,13 +64,13 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that is a difference.
+    """A row of the target that is not what it must be.
 
     Attributes:
         key: The row's key; without a primary key its digest.
-        shard: That has the row; None when none has.
-        columns: The target's columns that differ, of a row that ``DIFFERS``.
-        counts: Of a ``COUNT``: how many such rows the shards and the target have.
+        shard: The shard that has the row; None when no shard has it.
+        columns: For ``DIFFERS``: the target's columns that differ.
+        counts: For ``COUNT``: how many such rows the shards and the target have.
     """
 
     kind: DifferenceKind
@@ -84,7 +85,7 @@ class Doubt:
     """A row that looked different.
 
     Attributes:
-        looks: How often in a row it looked different behind a new position.
+        looks: How often it looked different without interruption, each time behind a new position.
         rounds: How often it was looked at.
     """
 
@@ -110,9 +111,9 @@ def difference_of(
 
     Args:
         table: What is compared.
-        key: Of all these rows.
-        shards: The rows that shards have; more than one where shards collide. Then the target must
-            have one of them.
+        key: The key of all these rows.
+        shards: The rows that shards have. When several shards have the key, the target must have
+            one of their rows.
         target: The row that the target has.
     """
     if target is None:
@@ -141,7 +142,7 @@ def look_again(
         doubt: The row.
         before: The shards' rows, or their number, before the position was noted.
         after: The same after the target's row was read.
-        differs: Whether the target's row differs from the one before, and from the one after.
+        differs: Whether the target's row differs from ``before``, and whether from ``after``.
     """
     rounds = doubt.rounds + 1
     if not all(differs):
@@ -175,7 +176,7 @@ def _same_json(a: bytes | None, b: bytes | None) -> bool:
 
 
 def _plain(value: object) -> object:
-    """A value whose ``==`` keeps true and 1 apart, which Python's does not."""
+    """A value in a form in which true does not equal 1, as it does in Python."""
     if isinstance(value, bool):
         return ("bool", value)
     if isinstance(value, list):
@@ -189,7 +190,7 @@ def doubtful_keys(shards: dict[Key, list[object]], target: dict[Key, object]) ->
     """The keys whose digests differ, or that only one side has.
 
     Args:
-        shards: Key → the digests that shards have under it; None is an unknown one.
+        shards: Key → the digests that shards have under it; None is an unknown digest.
         target: Key → the digest that the target has.
     """
     found = [

@@ -1,8 +1,8 @@
-"""The SQL that makes the target's rows those of the shards, for an operator to look at. Pure.
+"""The SQL that makes the target's rows equal to the shards' rows, for an operator to review. Pure.
 
-The statements are for the moment at which they are printed: run them soon, and while nothing writes
-these rows, or have them read again instead. Values come as literals that every server of the family
-reads exactly; they are made by the server that has the row (``QUOTE``, ``HEX``).
+The statements are right at the moment at which they are printed. Run them soon, while nothing
+writes these rows; or have the rows read again instead. The server that has a row makes literals of
+its values (``QUOTE``, ``HEX``). Every server of the family reads these literals exactly.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The columns by which a row of a shard is found in the target, on either side. Pure.
+"""The key by which a shard's row and the target's row are matched. Pure.
 
-A key is one text for each column, the same on all servers, so that rows of two servers are matched
-without knowing a collation: whole numbers by their digits, texts as hexadecimal digits of their
-bytes in utf8mb4. The same texts are the boundaries of the ranges that are compared.
+A key is one text for each column. The text of a value is the same on all servers, so rows of two
+servers are matched without knowing a collation. Whole numbers are written as their digits, texts as
+hexadecimal digits of their bytes in utf8mb4. The same texts are the boundaries of the ranges that
+are compared.
 
-Where the key's texts are ordered otherwise on a shard than on the target, both sides order them by
-their bytes. That reads more than the index of the key would; see ``orders_alike``.
+If a shard orders the key's texts otherwise than the target, both sides order them by their bytes.
+Then servers read more than with the index of the key; see ``orders_alike``.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ class RowKeyColumn(KeyColumn):
     """A column of the key on one side.
 
     Attributes:
-        wanted: The target's type of it; None for the column's own.
+        wanted: The column's type in the target; None if it is ``kind``.
         by_bytes: Whether ranges are in the order of the text's bytes in utf8mb4.
-        constant: SQL of the value that all rows of a shard have: it is an origin column, which the
-            shard has not. "" for a column of the table.
-        in_ranges: Whether ranges are cut by it; not by origin columns.
+        constant: For an origin column, which the shard itself does not have: SQL of the value for
+            all rows of the shard. "" for a column of the table.
+        in_ranges: Whether ranges are cut by it; False for an origin column.
     """
 
     wanted: ColumnType | None = None
@@ -54,7 +55,7 @@ class RowKeyColumn(KeyColumn):
 
     @property
     def compared(self) -> str:
-        """SQL that ranges are compared and ordered by."""
+        """SQL by which ranges are compared and ordered."""
         if self.by_bytes:
             return f"CAST(CONVERT({self.value} USING utf8mb4) AS BINARY)"
         return self.found_by
@@ -82,7 +83,7 @@ class RowKeyColumn(KeyColumn):
         return self.equal_to(value)
 
     def equal_to(self, value: str) -> str:
-        """SQL of a key's text in the column's own character set: the column's index finds it."""
+        """SQL of a key's text in the column's own character set, so that its index can be used."""
         if not self.kind.is_string:
             return KeyColumn(self.name, self.kind).literal(value)
         if self.kind.charset in ("utf8mb4", ""):

@@ -1,12 +1,13 @@
-"""Compares one target with its shards, step by step. Pure: who reads the servers is given.
+"""Compares one target with its shards, step by step. Pure: ``Servers`` reads for it.
 
-1. A range of keys is taken; its digests are asked for on all sides. Equal digests end it.
-2. Else the digest of each of its rows is asked for, and the rows whose digests differ are read.
+1. The target and each shard give the digest of a range of keys. If the shards' digests together are
+   the target's, the range is done.
+2. Otherwise they give the digest of each row, and the rows whose digests differ are read.
 3. Rows that differ are in doubt. They are looked at again until they are equal, or a difference
    (``doubts``).
 
-A range that has far more rows on one side than it was meant to have is cut first, so that memory
-is bounded.
+If one side has far more rows in a range than planned, the range is cut first, so that memory is
+bounded.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from .doubts import (
 )
 
 _SPLIT = 4
-"""A range is cut when a side has so many times the rows that it was meant to have."""
+"""A range is cut when a side has more than this many times the rows that were planned."""
 _KEYS_A_LOOK = 200
 
 
@@ -68,14 +69,18 @@ class Servers(Protocol):
 
 
 class Passing(Protocol):
-    """Knows how far the target is."""
+    """Knows how far the target has applied what the shards' sources wrote."""
 
     def note(self) -> object:
         """The positions at which the shards' sources are now."""
         ...
 
     def passed(self, noted: object) -> bool:
-        """Wait until the target has applied everything before; False when that took too long."""
+        """Wait until the target has applied everything before these positions.
+
+        Returns:
+            False when that took too long.
+        """
         ...
 
 
@@ -87,9 +92,9 @@ class TableValidation:
         rows_a_range: About how many rows a range has in the target.
         after: The key up to which ranges are compared; None before the first.
         scanned: Whether all ranges are compared.
-        ranges, rows: How many were compared, of the shards.
+        ranges, rows: How many ranges, and how many rows of shards, were compared.
         doubts: Rows in doubt.
-        unsettled: Rows that changed each time that they were looked at.
+        unsettled: Rows that changed each time that they were read.
         behind: Whether the target did not pass a position in time; rows are left in doubt then.
     """
 
@@ -137,7 +142,7 @@ class TableValidation:
         """Look once at the rows in doubt.
 
         Returns:
-            Whether the target passed the position; without that nothing is known of the rows.
+            Whether the target passed the position. If not, nothing new is known of the rows.
         """
         keys = sorted(self.doubts)
         if not keys:

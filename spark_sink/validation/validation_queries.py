@@ -1,12 +1,12 @@
 """The SELECTs of validation, for a shard and for the target alike. Pure.
 
-A row's digest is the first half of the MD5 of its text: the values, then which of them are NULL,
-then the lengths of those whose ends cannot be seen. So rows have equal texts only if all of their
-values are equal. The digest of a range is the exclusive OR of its rows' digests, which does not
-depend on their order, and can be put together from the digests of several shards.
+A row's digest is the first half of the MD5 of its text. The text has the values, then which of them
+are NULL, then the lengths of those whose ends cannot be seen. So rows have equal texts only if all
+of their values are equal. The digest of a range is the exclusive OR of its rows' digests. It does
+not depend on their order, and the digests of several shards can be combined.
 
 CRC32 would be quicker, but it is linear: if two rows of equal length swap a value, the exclusive OR
-of their checksums stays what it was.
+of their checksums does not change.
 
 Equal rows of a table without a primary key would cancel each other, so there the digests are added.
 """
@@ -39,7 +39,7 @@ def row_digest(hashed: Sequence[ValueText]) -> str:
 def range_digest(side: Side, of: KeyRange) -> str:
     """Asks for the number of rows of a range, and their digest.
 
-    A row without a digest makes that of its range a random one, so that rows are compared.
+    If a row has no digest, the digest of its range is random. So the range's rows are compared.
     """
     digest = f"IFNULL({row_digest(side.hashed)}, CAST(RAND() * 1e18 AS UNSIGNED))"
     total = f"BIT_XOR({digest})" if side.key else f"CAST(IFNULL(SUM({digest}), 0) AS CHAR)"
@@ -59,7 +59,7 @@ def next_boundary(side: Side, after: Boundary | None, rows: int) -> str:
 def row_digests(side: Side, of: KeyRange) -> str:
     """Asks for the key and the digest of each row of a range.
 
-    Behind them come the columns of the route's condition, where SQL cannot say all of it.
+    Behind them come the shard's columns, if SQL cannot express all of the route's condition.
     """
     extra = "".join(f", {name}" for name in condition_columns(side))
     keys = key_texts(side.key)
@@ -75,7 +75,7 @@ def digest_counts(side: Side) -> str:
 def rows_by_key(side: Side, keys: Sequence[Sequence[str]]) -> str:
     """Asks for the rows with these keys: key, then the values that are judged on this side.
 
-    Behind them come the columns of the route's condition, where SQL cannot say all of it.
+    Behind them come the shard's columns, if SQL cannot express all of the route's condition.
     """
     texts = [text.sql for text in side.texts if text is not None]
     selected = ", ".join([key_texts(side.key), *texts, *condition_columns(side)])
@@ -86,7 +86,7 @@ def rows_by_key(side: Side, keys: Sequence[Sequence[str]]) -> str:
 
 
 def condition_columns(side: Side) -> list[str]:
-    """SQL of every column of a shard whose condition SQL cannot say; empty for another side."""
+    """SQL of all columns of a shard, if SQL cannot express all of its condition; else empty."""
     return [read_column(column) for column in side.columns] if side.where else []
 
 

@@ -1,19 +1,19 @@
 """The SQL that gives one text for one value, on a shard and on the target alike. Pure.
 
-A value has other types on the two sides: an INT of a shard is a BIGINT in the target, a latin1 text
-is one in utf8mb4. Both sides write it as the target's type is written, so that equal values give
-equal bytes on every server of the family:
+A value can have different types on the two sides: an INT of a shard can be a BIGINT in the target,
+a latin1 text can be one in utf8mb4. Both sides write it as the target's type is written. So equal
+values give equal bytes on every server of the family:
 
 * whole numbers, YEAR and BIT by their digits, so that ZEROFILL and display widths do not count;
 * decimals with the target's digits behind the point;
-* FLOAT and DOUBLE by the eight bytes of the double, which every server of MySQL and MariaDB gives
-  as a coordinate of a point. Their digits differ between versions. TiDB has no points: there, and
-  on shards that are compared with it, they are the digits of a DECIMAL(65,30);
+* FLOAT and DOUBLE by the eight bytes of the double, since their digits differ between versions.
+  Every server of MySQL and MariaDB gives these bytes as a coordinate of a point. TiDB has no
+  points: there, and on shards that are compared with it, the digits of a DECIMAL(65,30) are used;
 * dates and times with the target's digits behind the second, TIMESTAMP in UTC;
 * texts, ENUM and SET in utf8mb4, byte by byte, whatever the collation;
 * BINARY with the target's length; spatial values in the server's own form.
 
-A shard's zero date is what the sink makes of it: NULL in a column that may be NULL, else
+A shard's zero date is written as the sink writes it: NULL in a column that may be NULL, otherwise
 0000-00-00 (``rows.values.server_values``).
 
 Source: MySQL Reference Manual, "Cast Functions and Operators", "Bit Functions and Operators",
@@ -44,11 +44,11 @@ class ValueText:
 
     Attributes:
         sql: Gives the text or the bytes; NULL for NULL.
-        length: SQL that gives how long a value is whose end cannot be seen in the text of a row;
-            "" for other values.
-        is_long: Whether a row's text has a digest in place of the value, so that it stays shorter
-            than ``max_allowed_packet``.
-        is_json: Whether other texts can mean the same value.
+        length: SQL of the value's length, if its end cannot be seen in the text of a row; otherwise
+            "".
+        is_long: Whether a row's text has a digest in place of the value, so that the row's text
+            stays shorter than ``max_allowed_packet``.
+        is_json: Whether different texts can mean the same value.
         value: SQL of the value itself, which is NULL when the text is.
     """
 
@@ -60,7 +60,7 @@ class ValueText:
 
     @property
     def in_row(self) -> str:
-        """SQL of what a row's text has of the value."""
+        """SQL of what stands for the value in a row's text."""
         return f"MD5({self.sql})" if self.is_long else self.sql
 
 
@@ -106,7 +106,7 @@ def _written(value: str, kind: ColumnType, wanted: ColumnType, points: bool) -> 
 
 
 def _double(value: str, points: bool) -> str:
-    """``+ 0e0`` makes a double of a FLOAT, which is written with six digits, and 0 of -0."""
+    """``+ 0e0`` turns a FLOAT, which is written with six digits, into a double, and -0 into 0."""
     if points:
         return f"HEX(ST_AsBinary(POINT({value} + 0e0, 0)))"
     return f"CAST(CAST({value} + 0e0 AS DECIMAL(65,30)) AS CHAR)"
@@ -159,11 +159,11 @@ def _zero(kind: ColumnType) -> str:
 
 
 def default_value(default: Default | None, kind: ColumnType) -> str | None:
-    """SQL of the value that rows get which leave a column out; None when that is not known.
+    """SQL of the value that a row gets when it leaves the column out; None if it is not known.
 
     Args:
-        default: Of the target's column.
-        kind: Of that column.
+        default: The default of the target's column.
+        kind: The type of that column.
     """
     if default is None or default.kind is DefaultKind.EXPRESSION or kind.name == "timestamp":
         return None

@@ -1,11 +1,11 @@
-"""A systemd of its own, as process 1 of namespaces of its own, with the project installed in /opt.
+"""Runs a systemd as process 1 of namespaces of its own, with the project installed in /opt.
 
 Usage: ``with Systemd(directory, pipelines={"shop": path}) as systemd: systemd.ctl("start", …)``
 
-What it sees is this machine, except: /etc, /run and /var/lib are copies whose changes vanish with
-it, /opt has the project as its unit file says it is installed, and it knows no unit but that file
-and the targets that each unit needs. Processes, mounts and control groups are its own; the network
-is the machine's. Only root may make such namespaces.
+It sees this machine, with three exceptions. Changes to /etc, /run and /var/lib vanish with it. /opt
+has the project, installed as its unit file says. It knows no unit but that file and the targets
+that each unit needs. Processes, mounts and control groups are its own; the network is the
+machine's. Only root may make such namespaces.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Systemd:
     """The running systemd.
 
     Args:
-        directory: For what it needs; may be below a folder that only root can enter.
+        directory: Folder for its files; may be below a folder that only root can enter.
         pipelines: Name of a pipeline → its file.
         environment: Name of a pipeline → the text of its file of passwords and options.
 

@@ -9,18 +9,18 @@ from shardmerge.schemas.model.errors import ConfigError
 
 
 def sql_files(path: Path) -> dict[str, str]:
-    """The texts of a file, or of a folder's files whose names end with ``.sql``, by name.
+    """Name → text: of one file, or of a folder's files whose names end with ``.sql``.
 
     Raises:
-        ConfigError: There is no such file or folder, a file is not UTF-8, or a folder in the folder
-            has such files, too: they would be passed over.
+        ConfigError: There is no such file or folder, or a file is not UTF-8. Also when a subfolder
+            has such files: they would be missed.
     """
     if path.is_dir():
         below = next((each for each in sorted(path.rglob("*.sql")) if each.parent != path), None)
         if below is not None:
             raise ConfigError(
-                f"{path} has SQL files in folders of its own, such as {below}",
-                hint="name a folder whose files are all that is meant",
+                f"{path} has SQL files in subfolders, such as {below}",
+                hint="name a folder that has all of its SQL files directly in it",
                 code="SM-5604",
             )
         return {each.name: text_of(each) for each in sorted(path.glob("*.sql")) if each.is_file()}
@@ -37,7 +37,9 @@ def text_of(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"{path} is not UTF-8 (byte {error.start + 1})", hint="convert it", code="SM-5604"
+            f"{path} is not UTF-8 (byte {error.start + 1})",
+            hint="convert the file to UTF-8",
+            code="SM-5604",
         ) from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}", code="SM-5604") from error

@@ -68,7 +68,7 @@ def changesets(text: str, flavour: str, where: str) -> Iterator[Changeset]:
         name = _NAME.match(head[1])
         if name is None:
             raise ConfigError(
-                f"{where}:{number}: a changeset is --changeset author:id, not {line.strip()!r}",
+                f"{where}:{number}: expected --changeset author:id, not {line.strip()!r}",
                 code="SM-5604",
             )
         attributes = {key.lower(): _bare(value) for key, value in _ATTRIBUTE.findall(name[3])}
@@ -98,7 +98,7 @@ def _is_for(dbms: list[str], flavour: str) -> bool:
 
 
 def _kept(text: str) -> list[str]:
-    """The lines; those that Liquibase does not execute are empty."""
+    """The lines of a text. A line that Liquibase does not execute is empty, so numbers stay."""
     text = _BLOCK_ROLLBACK.sub(lambda found: "\n" * found[0].count("\n"), text)
     kept: list[str] = []
     ignoring = 0
@@ -112,7 +112,7 @@ def _kept(text: str) -> list[str]:
             ignoring -= ignoring > 0
             kept.append("")
         else:
-            # Liquibase takes a line for a comment that MySQL does not: without a blank behind --.
+            # For Liquibase a comment begins with -- alone; MySQL needs a blank behind it.
             comment = _COMMENT.match(line) and not _CHANGESET.match(line)
             kept.append("" if comment else line)
     return kept

@@ -1,8 +1,8 @@
 """Files and folders of migrations → their statements in the order in which they are executed. Pure.
 
 Known folders: Flyway (``V1_2__name.sql``, then ``R__name.sql``), golang-migrate
-(``1_name.up.sql``), Liquibase's formatted SQL, and plain SQL files by number or name, in which
-dbmate's and goose's marks for the way back are honoured.
+(``1_name.up.sql``), Liquibase's formatted SQL, and plain SQL files by number or name. Of plain
+files those parts are left out that dbmate or goose marks as the way back.
 
 Sources: Flyway documentation, "Versioned migrations", "Repeatable migrations"; golang-migrate,
 MIGRATIONS.md; dbmate, README; goose, "SQL migrations".
@@ -25,7 +25,7 @@ _UP = re.compile(r"(\d+)_.*\.up\.sql")
 _DOWN = re.compile(r"(\d+)_.*\.down\.sql")
 _NUMBERED = re.compile(r"(\d+)")
 _PLACEHOLDER = re.compile(r"\$\{[\w.:-]+\}")
-"""Of Flyway, Liquibase and goose."""
+"""A placeholder of Flyway, Liquibase or goose."""
 _WAY = re.compile(r"\s*--\s*(?:migrate:|\+goose\s+)(up|down)\b", re.IGNORECASE)
 _WHOLE = "$goose$"
 """Delimiter of what goose executes as one statement."""
@@ -56,10 +56,11 @@ def migrations(
         files: Name → text, of all files whose names end with ``.sql``.
         context: How the server that executes them reads a statement.
         where: How messages name the folder.
-        after: The version up to which all are executed already; "" for none.
+        after: Migrations up to this version are executed already; "" for none.
 
     Raises:
-        ConfigError: The folder has no migration, is of several kinds, or has no such version.
+        ConfigError: The folder has no migration, has those of several tools, or has no such
+            version.
     """
     found = list(_found(files, context, where))
     for each in found:
@@ -99,7 +100,7 @@ def _found(files: Mapping[str, str], context: ServerContext, where: str) -> Iter
     if len(there) > 1:
         raise ConfigError(
             f"{where} has migrations of {' and of '.join(there)}",
-            hint="name the folder of one of them",
+            hint="name a folder with the migrations of one tool",
             code="SM-5604",
         )
     if not there:
@@ -108,7 +109,7 @@ def _found(files: Mapping[str, str], context: ServerContext, where: str) -> Iter
     [kind] = there
     if others := sorted(set(files) - set(kinds[kind])):
         raise ConfigError(
-            f"{where} has migrations of {kind}, and {others[0]} is none",
+            f"{where} has migrations of {kind}, but {others[0]} is not one",
             hint="move other SQL files to another folder",
             code="SM-5604",
         )
@@ -125,7 +126,10 @@ def _found(files: Mapping[str, str], context: ServerContext, where: str) -> Iter
 
 
 def _of_flyway(files: Mapping[str, str], context: ServerContext) -> Iterator[Migration]:
-    """Versioned ones by version, then repeatable ones by description; no undo, no baseline."""
+    """Versioned migrations by version, then repeatable ones by description.
+
+    Undo and baseline migrations are left out.
+    """
     versioned, repeatable = [], []
     for name in files:
         found = _FLYWAY.fullmatch(name)
@@ -151,7 +155,7 @@ def _of_plain_files(files: Mapping[str, str], context: ServerContext) -> Iterato
 
 
 def _forward(text: str) -> str:
-    """The text without its way back; lines keep their numbers."""
+    """The text without the parts that are marked as the way back; lines keep their numbers."""
     kept, back = [], False
     for line in text.splitlines():
         if (way := _WAY.match(line)) is not None:
@@ -171,7 +175,7 @@ def _pieces(text: str, context: ServerContext) -> tuple[Piece, ...]:
 
 
 def _plain(version: str) -> str:
-    """A version for comparison: ``V1_2``, ``1.2`` and ``01.2.0`` are one."""
+    """A version for comparison: ``V1_2``, ``1.2`` and ``01.2.0`` are equal."""
     text = version.strip().removeprefix("V").removeprefix("v").replace("_", ".")
     parts = text.split(".")
     if not all(part.isdecimal() for part in parts):

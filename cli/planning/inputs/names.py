@@ -18,7 +18,7 @@ def shard_of(text: str, where: str) -> ShardId:
     """``source/database.table`` as a shard.
 
     Raises:
-        ConfigError: It is written otherwise.
+        ConfigError: The text has another form.
     """
     source, slash, rest = text.partition("/")
     database, dot, table = rest.partition(".")
@@ -30,7 +30,7 @@ def shard_of(text: str, where: str) -> ShardId:
 
 
 def expanded(text: str) -> Iterator[str]:
-    """A text with braces as all texts that it stands for: ``t_{1..3}``, ``{a,b}``."""
+    """All texts that a text with braces, such as ``t_{1..3}`` or ``{a,b}``, stands for."""
     found = _BRACES.search(text)
     if found is None:
         yield text
@@ -51,14 +51,15 @@ def named_shards(
     """The shards that texts name, each once, in the order of the texts.
 
     Args:
-        texts: Each ``source/database.table``; with braces, see ``expanded``; with ``*``, ``?`` or
-            ``[…]`` all live shards whose name fits.
+        texts: Each is ``source/database.table``. Braces are expanded (``expanded``). A text with
+            ``*``, ``?`` or ``[…]`` stands for all live shards whose name fits.
         live: The live shards, sorted.
-        pipeline: Whose sources they must be of.
+        pipeline: The shards must be of its sources.
         where: How messages name the place of the texts.
 
     Raises:
-        ConfigError: A text is no shard, is of no source of the pipeline, or fits no live shard.
+        ConfigError: A text names no shard, names a source that the pipeline does not have, or fits
+            no live shard.
     """
     sources = {source.name for source in pipeline.sources}
     known = list(live)

@@ -30,7 +30,10 @@ from .table_files import table_like, tables_of
 
 
 class LenientEnvironment(dict[str, str]):
-    """Environment variables; one that is not set has a value, too: no server is asked for it."""
+    """Environment variables. One that is not set has the text ``${NAME}`` as its value.
+
+    A plan that asks no server needs no passwords.
+    """
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -44,7 +47,7 @@ def from_topics(pipeline: Pipeline) -> LineState:
 
     Raises:
         StackError: Kafka does not answer, or a topic does not exist.
-        ContractError: The topics do not begin with their first record.
+        ContractError: The first records of a topic were deleted.
     """
     names = folded(pipeline, from_sources=True)
     with tempfile.TemporaryFile() as file:
@@ -56,8 +59,8 @@ def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
     """The present at the end of a bundle.
 
     Args:
-        pipeline: Whose routes and sources count; the bundle may be of an older file.
-        bundle: Of ``shardmerge export``.
+        pipeline: Its routes and sources count; the bundle may be of an older pipeline file.
+        bundle: A file that ``shardmerge export`` wrote.
 
     Raises:
         ContractError: The bundle lacks records.
@@ -73,7 +76,7 @@ def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
                 raise ContractError(
                     f"{part.topic}/{part.partition} begins at offset {part.begin}: the records "
                     "before it were deleted, and a plan needs them all",
-                    hint="the topic's retention must be -1; plan from files of CREATE TABLE with "
+                    hint="set the topic's retention to -1, and plan from CREATE TABLE files with "
                     "--tables",
                     code="SM-2118",
                 )
@@ -87,7 +90,8 @@ def from_tables(line: Line, tables: Iterable[TableFile]) -> LineState:
     """The present that files describe.
 
     Raises:
-        ConfigError: A table is unrouted or cannot be a shard, or the tables have no join.
+        ConfigError: No table has a route, a table cannot be a shard, or the tables have no joined
+            schema.
     """
     state = LineState()
     for table in tables:
@@ -103,7 +107,7 @@ def from_tables(line: Line, tables: Iterable[TableFile]) -> LineState:
     if not state.targets:
         raise ConfigError(
             "no table of the files is a shard: no route of the pipeline file fits",
-            hint="see database and table of [[routes]], databases of [[sources]], and the "
+            hint="check database and table in [[routes]], databases in [[sources]], and the "
             "databases that --tables names",
             code="SM-5604",
         )
@@ -114,13 +118,14 @@ def table_files(told: Sequence[str], pipeline: Pipeline) -> list[TableFile]:
     """The tables of ``--tables``.
 
     Args:
-        told: Each a folder ``PATH`` with ``SOURCE/DATABASE/*.sql``, or ``SOURCE/DATABASE=PATH``
-            for the tables of one database, or ``SOURCE/DATABASE.TABLE=PATH`` for shards that have
-            the table of one file; names with braces as in ``names.expanded``.
-        pipeline: Whose sources they are.
+        told: Each in one of three forms. ``PATH`` is a folder with ``SOURCE/DATABASE/*.sql``.
+            ``SOURCE/DATABASE=PATH`` gives the tables of one database.
+            ``SOURCE/DATABASE.TABLE=PATH`` gives shards the table of one file; braces in it name
+            several shards (``names.expanded``).
+        pipeline: Has the sources.
 
     Raises:
-        ConfigError: A file cannot be read, or a source is not of the pipeline.
+        ConfigError: A file cannot be read, or the pipeline does not have a source.
     """
     found: list[TableFile] = []
     for each in told:
@@ -168,12 +173,12 @@ def _of_folder(path: Path, pipeline: Pipeline, where: str) -> list[TableFile]:
 def line_state(
     pipeline: Pipeline, tracker: Refold, coordinator: Refold, ends: Mapping[str, int]
 ) -> LineState:
-    """What two folds know.
+    """What both agents know when they have handled all of their records.
 
     Args:
-        pipeline: Whose sources count.
-        tracker: Folded to its end.
-        coordinator: Likewise.
+        pipeline: Its sources count.
+        tracker: The tracker, which has handled all of its records.
+        coordinator: The coordinator, likewise.
         ends: Topic of a source's schema changes → offset of its next record.
     """
     known = TrackedTables().over(tracker.rows)

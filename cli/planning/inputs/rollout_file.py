@@ -1,4 +1,4 @@
-"""The rollout file: tables, and steps in their order. Reads the files that it names.
+"""Reads a rollout file, and the files that it names. It has tables, and steps in their order.
 
 .. code-block:: yaml
 
@@ -43,12 +43,12 @@ class StepEntry:
     """One entry of ``steps``: statements, and the shards that execute them.
 
     Attributes:
-        shards: As they are named; see ``names.named_shards``.
+        shards: As the file names them; see ``names.named_shards``.
         path: A file or folder of migrations; None when ``sql`` is given.
         sql: One statement; ``{table}`` stands for each shard's table.
         after: See ``migrations.migrations``.
-        order: ``by-shard``: every shard executes all statements before the next one begins;
-            ``by-statement``: every shard executes the first statement before the second one comes.
+        order: ``by-shard``: a shard executes all statements before the next shard begins.
+            ``by-statement``: all shards execute a statement before the next statement comes.
         where: How messages name the entry.
     """
 
@@ -104,12 +104,12 @@ def steps_of(
     """The steps of entries, in their order.
 
     Args:
-        entries: Their files are read.
+        entries: The entries; the files that they name are read.
         live: The live shards before the rollout, sorted.
-        pipeline: Whose shards they are.
+        pipeline: Has the shards.
 
     Raises:
-        ConfigError: A shard or a migration is not there.
+        ConfigError: A shard or a migration does not exist.
     """
     found: list[RolloutStep] = []
     for entry in entries:
@@ -127,7 +127,7 @@ def steps_of(
 def _written(
     entry: StepEntry, sources: Collection[str], pipeline: Pipeline
 ) -> dict[str, list[tuple[str, str]]]:
-    """Source → the entry's statements as that source's server reads them, each with its place."""
+    """Source → the entry's statements as its server reads them, each with its file and line."""
     if entry.path is None:
         return {name: [(entry.sql, "")] for name in sources}
     files = sql_files(entry.path)
@@ -149,7 +149,7 @@ def _of_shard(
         used = _USE.fullmatch(sql)
         if used is not None and used[1] != shard.database:
             raise ConfigError(
-                f"{place or entry.where}: USE {used[1]}, and {shard} is in {shard.database}",
+                f"{place or entry.where}: USE {used[1]}, but {shard} is in {shard.database}",
                 hint="write the database before the tables' names",
                 code="SM-5604",
             )
@@ -179,7 +179,7 @@ def _sql_or_file(told: dict[str, Any], where: str, folder: Path) -> tuple[str, s
 def _step(entry: Any, where: str, folder: Path) -> StepEntry:
     told = _mapping(entry, where, _STEP)
     if ("file" in told) == ("sql" in told):
-        raise ConfigError(f"{where}: give one of file and sql", code="SM-5604")
+        raise ConfigError(f"{where}: give either file or sql", code="SM-5604")
     order = _text(told, "order", where, ORDERS[0])
     if order not in ORDERS:
         raise ConfigError(

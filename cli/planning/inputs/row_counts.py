@@ -13,7 +13,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 
 
 def row_counts(pipeline: Pipeline, shards: Sequence[ShardId]) -> dict[ShardId, int]:
-    """The estimate of each table that its server has one of.
+    """Shard → its server's estimate of its rows. A shard without an estimate is missing.
 
     Source: MySQL Reference Manual, "The INFORMATION_SCHEMA TABLES Table": for InnoDB the number is
     an estimate.
@@ -39,7 +39,7 @@ def row_counts(pipeline: Pipeline, shards: Sequence[ShardId]) -> dict[ShardId, i
         except pymysql.MySQLError as error:
             raise StackError(
                 f"source {source.name} at {source.host}:{source.port}: {mysql_error(error)}",
-                hint="leave --rows out: the plan itself asks no server for rows",
+                hint="leave out --rows: a plan does not need the numbers of rows",
                 code="SM-6101",
             ) from error
     return found

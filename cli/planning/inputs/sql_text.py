@@ -1,7 +1,8 @@
 """A file of SQL → its statements, as MySQL's command-line client splits it. Pure.
 
-A statement ends with the delimiter (``;`` until a line ``DELIMITER``), outside of quotes and
-comments. Comments before a statement are left out; ``/*! … */`` is none, since servers execute it.
+A statement ends with the delimiter, outside of quotes and comments. The delimiter is ``;`` until a
+line ``DELIMITER`` sets another one. Comments before a statement are left out. ``/*! … */`` does not
+count as a comment, since servers execute it.
 
 Source: MySQL Reference Manual, "mysql Client Commands", "Comments".
 """
@@ -33,7 +34,7 @@ class Piece:
 
     Attributes:
         sql: Without its delimiter, and without comments around it.
-        line: Of its first character, from 1.
+        line: Number of the line with its first character, from 1.
     """
 
     sql: str
@@ -46,10 +47,11 @@ def pieces(
     """The statements of a text.
 
     Args:
-        text: Of a file.
-        delimiter: With which the text begins; one that is several words is written as it is.
+        text: The text of a file.
+        delimiter: The delimiter until the text sets another one. It is looked for as it is given,
+            even if it has several words.
         backslash_escapes: False when the server's sql_mode has NO_BACKSLASH_ESCAPES.
-        first_line: Of the text in its file.
+        first_line: Number of the text's first line in its file.
     """
     quoted = _QUOTED if backslash_escapes else _QUOTED_PLAIN
     at = start = end = 0

@@ -1,7 +1,8 @@
 """Files of CREATE TABLE statements → the tables as they are now. Pure.
 
-Such files are those of a skeema folder (a table each), and dumps of a structure, as mysqldump and
-Rails' ``structure.sql`` write them: their other statements are left out.
+The files can be those of a skeema folder, with one table each. They can also be dumps of a
+structure, such as mysqldump and Rails (``structure.sql``) write: their other statements are left
+out.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def tables_of(
 
     Args:
         files: Name → text.
-        source: Whose tables they are.
-        database: Likewise.
+        source: The source that has the tables.
+        database: The database that has the tables.
         context: How the source's server reads a statement.
 
     Raises:
@@ -50,15 +51,16 @@ def tables_of(
 
 
 def table_like(text: str, name: str, shard: ShardId, context: ServerContext) -> TableFile:
-    """A shard's table, from a file with one CREATE TABLE whose name in it does not count.
+    """A shard's table, from a file with one CREATE TABLE. The name in the file does not count.
 
     Raises:
-        ConfigError: The file has another number of CREATE TABLE statements, or cannot be read.
+        ConfigError: The file does not have exactly one CREATE TABLE, or cannot be read.
     """
     found = list(_creations(text, name, context))
     if len(found) != 1:
         raise ConfigError(
-            f"{name} has {len(found)} CREATE TABLE statements; for a named shard it must have one",
+            f"{name} has {len(found)} CREATE TABLE statements; for a named shard it must have "
+            "exactly one",
             code="SM-5604",
         )
     table = quote_identifier(shard.table).replace("\\", r"\\")
@@ -80,8 +82,8 @@ def _creations(text: str, name: str, context: ServerContext) -> Iterator[Piece]:
         if isinstance(statement, CreateTable):
             if not _CREATE.match(piece.sql):
                 raise ConfigError(
-                    f"{where}: a table is described with CREATE TABLE and its name, without "
-                    "words between them",
+                    f"{where}: expected CREATE TABLE and the table's name, without words between "
+                    "them",
                     code="SM-5604",
                 )
             yield piece
@@ -91,6 +93,7 @@ def _creations(text: str, name: str, context: ServerContext) -> Iterator[Piece]:
             )  # fmt: skip
             raise ConfigError(
                 f"{where}: {what}: {' '.join(piece.sql.split())[:80]}",
-                hint="the file describes tables as they are now; what changes them is a migration",
+                hint="the file must describe tables as they are now; statements that change them "
+                "belong into a migration",
                 code="SM-5604",
             )

@@ -1,1 +1,1 @@
-"""First loads in the driver: what is stored, planned, given out and proved (clock, threads)."""
+"""Runs first loads: plans chunks, gives them out, stores states, proves ends (clock, threads)."""

@@ -29,14 +29,16 @@ from .load_threads import LoadThreads
 MOST_CHUNKS = 64
 """Most chunks at once, over all sources."""
 _LIMITED_S = 2
-"""A chunk has the rows of so many seconds if the source has a limit of rows a second."""
+"""If a source has a limit of rows a second, a chunk has the rows of this many seconds."""
 _SPARE = 4
-"""A chunk may have so many times the rows that it should have before it is split: as many as
-numbers of an even plan (``chunk_ranges``)."""
+"""A chunk is split if it has more than this many times the rows that it should have. An even plan
+can make chunks up to this large (``chunk_ranges``)."""
 
 
 class ChunkRuns:
-    """The chunks of all loads. A step is stored in the target before what follows is begun.
+    """Plans, gives out and takes the chunks of all loads.
+
+    Each step is stored in the target before anything begins that depends on it.
 
     Args:
         sources: Name → source.
@@ -65,7 +67,7 @@ class ChunkRuns:
         self._budgets: dict[str, RateBudget] = {}
 
     def plan(self, ready: Mapping[ShardId, Load]) -> None:
-        """Ask for more boundaries of the loads that are not planned to their end."""
+        """Ask sources for more boundaries, for the loads whose planning has not ended."""
         for name, load in ready.items():
             if load.is_planned or name in self._planning:
                 continue
@@ -102,7 +104,7 @@ class ChunkRuns:
 
         Args:
             ready: Loads whose chunks may be given out.
-            state: From which the round's plan was made.
+            state: The state from which the round's plan was made.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -129,7 +131,7 @@ class ChunkRuns:
             )
 
     def _chunk_rows(self, source: Source) -> int:
-        """How many rows a chunk should have. It is read at once, so under a limit it has few."""
+        """How many rows a chunk should have: few under a limit, since it is read without pauses."""
         most, rate = self._target.chunk_rows, source.load_rows_per_s
         return min(most, rate * _LIMITED_S) if rate else most
 
@@ -156,7 +158,7 @@ class ChunkRuns:
             return  # it was planned again meanwhile, and its transaction has written nothing
         elif result.end is ChunkEnd.DONE:
             assert result.read_before is not None
-            # Its own transaction has stored that.
+            # The chunk's own transaction has stored this step.
             self._book.note(load.finish(number, result.rows, result.size, result.read_before))
             self._book.goes_on(name)
             if (budget := self._budgets.get(name.source)) is not None:
@@ -164,7 +166,7 @@ class ChunkRuns:
         else:
             self._give_back(given)
             if result.end is ChunkEnd.OTHER_TABLE:
-                why = f"its table has changed ({result.detail}): waits for the decision about that"
+                why = f"its table has changed ({result.detail}): it waits for the decision on that"
                 self._book.waits(name, why)
             elif result.end is ChunkEnd.TOO_LARGE:
                 self._split(name, number)
@@ -180,10 +182,10 @@ class ChunkRuns:
             self._book.keep([(load, load.give_back(number))])
 
     def _split(self, name: ShardId, number: int) -> None:
-        """Have a chunk that is too large cut; no chunk of the shard is given out meanwhile."""
+        """Begin to split a chunk that is too large. Until then its shard gets no chunks."""
         load, usual = self._book.latest[name], self._target.chunk_rows
         source, gate = self._sources[name.source], self._book.gates(load).gates[-1]
-        # A target that refuses a transaction for its size may need ever smaller ones.
+        # A target that refuses a transaction for its size may need smaller and smaller chunks.
         self._rows[name] = rows = max(1, min(usual, self._rows.get(name) or usual) // 2)
         self._book.waits(name, "a part of its table has too many rows and is cut")
         chunk = load.chunks[number]

@@ -1,4 +1,4 @@
-"""What the driver knows of first loads: their state as the target stores it, and their troubles."""
+"""What the driver knows of first loads: their stored states, and why some do not go on."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ class LoadBook:
     Args:
         target: Stores them; None for a kind of target that has no loads.
         intake, rows: What is decided, and how far rows are applied.
-        sources: Whose first rows the sink reads. Loads of others are remembered only for the rows
-            that they have brought.
-        epoch: Of this writer.
+        sources: Names of the sources whose first rows the sink reads. Of loads of other sources it
+            is only remembered whether they have brought rows.
+        epoch: The writer epoch.
         clock: Monotonic seconds.
 
     Attributes:
         latest: Shard → its latest load, of the sources whose first rows the sink reads.
-        active: Shards whose latest load is not complete, and that an operator has not taken out.
-            When such a shard joins again, its load goes on: every chunk is read behind what its
-            stream has passed.
+        active: Shards whose latest load is not complete. Shards that an operator has taken out are
+            not among them. When one of those joins again, its load goes on: every chunk is read
+            behind the place that its stream has passed.
         troubles: Shard whose load does not go on → why.
-        is_stale: Whether the target may have stored what is not known here.
-        has_news: Whether a load was completed since this was set to False: the next may be ordered.
+        is_stale: Whether the target may have stored steps that this book does not know.
+        has_news: Whether a load was completed since this was set to False. Then another load may
+            have been ordered.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class LoadBook:
         self._places: dict[ShardId, LoadPlace] = {}
 
     def load(self) -> None:
-        """Take the state from the target; plan again what was given out.
+        """Read the state from the target. Chunks that were given out are planned again.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -78,12 +79,12 @@ class LoadBook:
         if self._target is None:
             return
         self.is_stale = True
-        # Later versions come later, and take the place of earlier ones.
+        # Loads come in the order of their versions, so a later one replaces an earlier one.
         found = {load.shard: load for load in self._target.loads()}
         self.latest = {name: load for name, load in found.items() if name.source in self._sources}
         self._places = {n: LoadPlace(f.base, None, 0, f.has_rows) for n, f in found.items()}
         self.keep([(load, load.give_all_back()) for load in self.latest.values()])
-        # What this process reads of the topics' ends comes later than all completed loads.
+        # All completed loads were completed before this process first reads the topics' ends.
         self._readings = dict.fromkeys(self.latest, 1)
         self._open = {name for name, load in self.latest.items() if not load.is_complete}
         self.is_stale, self.has_news = False, True
@@ -92,7 +93,10 @@ class LoadBook:
         self.tell_barrier()
 
     def keep(self, steps: Sequence[tuple[Load | None, Load]]) -> None:
-        """Store steps of loads: each as it was, None for a new one, and as it is now.
+        """Store steps of loads.
+
+        Args:
+            steps: For each step the load before it (None for a new load), and the load after it.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -111,7 +115,7 @@ class LoadBook:
             self._take_completed(after)
 
     def note(self, load: Load) -> None:
-        """Take a step that the target has stored already."""
+        """Remember a step that the target has stored already."""
         self.latest[load.shard] = load
 
     def gates(self, load: Load) -> ShardGates:
@@ -123,7 +127,7 @@ class LoadBook:
         return self._intake.decisions.targets[load.target]
 
     def tell_barrier(self) -> None:
-        """Let the barrier know where the loads stand, as decisions are now."""
+        """Tell the barrier where the loads stand, by the decisions that are known now."""
         for name in self._open:
             self._set_place(name)
         self.active = {name for name in self._open if not self._is_left(name)}
@@ -131,7 +135,7 @@ class LoadBook:
 
     @property
     def following(self) -> Mapping[ShardId, Load]:
-        """The loads by whose rules their shards' streams go: those of shards taken out do not."""
+        """The loads that their shards' streams must follow: all but those of shards taken out."""
         left = self._open - self.active
         return {n: f for n, f in self.latest.items() if n not in left} if left else self.latest
 
@@ -150,12 +154,12 @@ class LoadBook:
     # --- troubles -----------------------------------------------------------------
 
     def rests(self, who: ShardId | str) -> bool:
-        """Whether a shard, or a source, is left alone for a while."""
+        """Whether a shard, or a source, still pauses."""
         pause = self._pauses.get(who)
         return pause is not None and not pause.is_over(self._clock())
 
     def rest(self, who: ShardId | str, why: Trouble) -> None:
-        """Leave a shard, or a source, alone for a while, which grows with each time."""
+        """Let a shard, or a source, pause. The pause grows each time."""
         pause = self._pauses.setdefault(who, GrowingPause(_FIRST_PAUSE_S, _LONGEST_PAUSE_S))
         pause.begin(self._clock())
         concerned = [name for name in self.active if who in (name, name.source)]
@@ -163,7 +167,7 @@ class LoadBook:
             self.trouble(name, why)
 
     def trouble(self, name: ShardId, why: Trouble) -> None:
-        """Say why a load does not go on; the log says it once."""
+        """Remember why a load does not go on, and log it once."""
         if self.troubles.get(name) != why:
             self.troubles[name] = why
             log.warning("load_delayed", shard=name, reason=why.reason, hint=why.hint, code=why.code)
@@ -172,18 +176,18 @@ class LoadBook:
         """A job of a shard, or a source, has failed: it is tried again after a pause.
 
         Raises:
-            Exception: The error itself, if it is not one that is raised on purpose.
+            Exception: The error itself, if it is no ``ShardMergeError``.
         """
         if not isinstance(error, ShardMergeError):
             raise error
         self.rest(who, Trouble(error.message, error.hint, error.code))
 
     def waits(self, name: ShardId, why: str) -> None:
-        """Leave a shard alone for a while, for a reason that passes by itself."""
+        """Let a shard pause for a reason that passes by itself."""
         self.rest(name, Trouble(why, "", LOADED_FIRST))
 
     def goes_on(self, who: ShardId | str) -> None:
-        """A shard, or a source, works again."""
+        """A shard, or a source, works again: forget its pause and its troubles."""
         self._pauses.pop(who, None)
         for name in [name for name in self.troubles if who in (name, name.source)]:
             del self.troubles[name]

@@ -1,4 +1,7 @@
-"""What first loads ask of sources, in threads beside the driver's loop: marks, plans, proofs."""
+"""What first loads ask of sources, in threads beside the driver's loop: marks, plans, proofs.
+
+A mark is a row with a name of its own that is written into a source's signal table.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ from shardmerge.spark_sink.sources.table_reader import TableReader
 
 _PROOF_S = 60.0
 _BOUNDARIES = 16
-"""So many chunks are planned at once; then they are read while more are planned."""
+"""This many chunks are planned at once. They are read while more are planned."""
 _CHUNK_BYTES = 32 << 20
 
 
@@ -42,11 +45,11 @@ class PlannedPart:
 
 
 class LoadJobs:
-    """Asks sources; every method runs in any thread, and raises ``StackError``.
+    """Asks sources. Every method may run in any thread, and may raise ``StackError``.
 
     Args:
         pipeline: Has the sources.
-        name: Of this writer; its marks have names that begin with it.
+        name: Name of this writer; it is part of the names of its marks.
         open_reader: Opens a connection to a source.
     """
 
@@ -69,10 +72,10 @@ class LoadJobs:
         write_mark(self._pipeline, source, self._mark(), "first load: reads from here on")
 
     def prove(self, source: Source) -> SourcePosition:
-        """Wait until a mark that is written now has come through Kafka.
+        """Write a mark, and wait until it has come through Kafka.
 
         Returns:
-            A position before the mark, behind everything that was read before this call.
+            A position before the mark. Everything that was read before this call precedes it.
         """
         reader = self._reader(source)
         end = reader.binlog_end()
@@ -88,7 +91,7 @@ class LoadJobs:
         Args:
             source: Of the shard.
             load: Its load; planning goes on behind ``planned_to``.
-            gate: At which it stands.
+            gate: The gate at which the load stands.
             most_rows: How many rows a chunk should have at most.
         """
         reader, shard, key = self._reader(source), load.shard, key_of(gate)
@@ -117,14 +120,14 @@ class LoadJobs:
     def middle(
         self, source: Source, shard: ShardId, gate: Gate, chunk: Chunk, rows: int
     ) -> Boundary | None:
-        """A boundary so that about ``rows`` rows of a chunk precede it; None without one."""
+        """A boundary with about ``rows`` rows of a chunk before it; None when there is none."""
         reader = self._reader(source)
         answer = reader.query(next_boundary(shard, key_of(gate), chunk.range.low, rows))
         self._give_back(source, reader)
         return tuple(map(str, answer[0])) if answer else None
 
     def close(self) -> None:
-        """End the connections; no method runs any more."""
+        """Close the connections. No other method may run any more."""
         for readers in self._idle.values():
             for reader in readers:
                 reader.close()

@@ -1,4 +1,4 @@
-"""Has sources commit what they have shown, and proves that no schema change was missed."""
+"""Waits until sources have committed their binlogs; proves that no schema change was missed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .load_threads import LoadThreads
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """A mark that came through Kafka, and the loads that it is for: each version and base."""
+    """A mark that came through Kafka, with version and base of each load that it is for."""
 
     barrier: Barrier
     known_to: SourcePosition
@@ -30,7 +30,7 @@ class _Proof:
 
 
 class LoadProofs:
-    """Writes marks into the sources' signal tables: one of a kind and source at a time.
+    """Writes marks into the sources' signal tables: for each source one of each kind at a time.
 
     One mark serves all loads of its source that wait for it when it is written.
 
@@ -61,7 +61,7 @@ class LoadProofs:
         return self._committed.get(load.shard) == load.base
 
     def commit(self, shards: Collection[ShardId]) -> None:
-        """Have the sources commit what they have shown up to the bases of these shards' loads."""
+        """Begin to wait until the sources have committed everything up to these loads' bases."""
         waiting: dict[str, dict[ShardId, int]] = {}
         for name in shards:
             load = self._book.latest[name]

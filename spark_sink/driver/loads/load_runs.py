@@ -1,8 +1,8 @@
 """Carries out first loads beside the driver's loop: ``loading.load_rules`` says what may be done.
 
-In each round new loads are ordered before the plan is made (``order``); after it loads move on and
-chunks are given out (``go_on``). What threads have done comes back at the beginning of a round
-(``take``). A step of a load is stored in the target before anything that follows from it is begun.
+Each round has three parts. At its beginning the results of threads are taken (``take``). Before the
+plan is made, new loads begin (``order``). After it, loads move on and chunks are given out
+(``go_on``). A step of a load is stored in the target before anything begins that depends on it.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from .load_threads import LoadThreads
 log = logger(__name__)
 
 _ELSEWHERE = (
-    "give the source snapshot = 'debezium' when its other loads are complete, start the sink anew, "
-    "and run shardmerge command reread for the shard"
+    "when the source's other loads are complete, give it snapshot = 'debezium', restart the sink, "
+    "and run `shardmerge command reread` for the shard"
 )
 
 
 class LoadRuns:
-    """The first loads of one driver. All methods belong to its thread.
+    """The first loads of one driver. Only the driver's thread may call the methods.
 
     Args:
         pipeline: Says which sources the sink reads itself.
         target: Stores loads, and runs chunks; None for a kind of target that has no loads.
         jobs: Asks the sources.
         intake, rows: What is decided, and how far rows are applied.
-        epoch: Of this writer.
+        epoch: The writer epoch.
         clock: Monotonic seconds.
 
     Attributes:
@@ -77,7 +77,7 @@ class LoadRuns:
         self._book = LoadBook(
             target, intake=intake, rows=rows, sources=self.sources, epoch=epoch, clock=clock
         )
-        # Besides chunks: a plan, and a mark of each kind.
+        # Besides its chunks, a source can have a plan and a mark of each kind.
         most = sum(source.load_connections + 3 for source in sources.values())
         self._threads = LoadThreads(max(1, min(most, MOST_CHUNKS)))
         self._proofs = LoadProofs(sources, jobs, self._threads, intake, self._book)
@@ -90,7 +90,7 @@ class LoadRuns:
 
     @property
     def latest(self) -> Mapping[ShardId, Load]:
-        """Shard → its latest load, by which its stream goes."""
+        """Shard → its latest load, which its stream must follow."""
         return self._book.following
 
     @property
@@ -100,11 +100,11 @@ class LoadRuns:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something runs whose end brings a load on."""
+        """Whether a job runs whose result may bring a load on."""
         return self._threads.is_busy
 
     def load(self) -> None:
-        """Take the state from the target; plan again what an earlier driver had given out.
+        """Read the state from the target. Chunks that were given out are planned again.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -120,13 +120,13 @@ class LoadRuns:
         self._jobs.close()
 
     def take(self, wait_s: float) -> bool:
-        """Take what threads have done. Returns whether anything ended.
+        """Take the results of threads. Returns whether there were any.
 
         Args:
-            wait_s: Longest wait for a first one while something runs.
+            wait_s: Seconds to wait for a first result while a job runs.
 
         Raises:
-            ContractError: A chunk has failed in a way that a repetition cannot help.
+            ContractError: A chunk has failed, and would fail again.
             TargetError: The target cannot be written now (``retryable``).
         """
         if self._book.is_stale:
@@ -146,7 +146,7 @@ class LoadRuns:
         return bool(ended)
 
     def order(self) -> None:
-        """Begin the loads that decisions order; before the plan of the round is made.
+        """Begin the loads that decisions order. Called before the round's plan is made.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -183,10 +183,10 @@ class LoadRuns:
 
         Args:
             batch: The round's plan.
-            state: From which it was made.
+            state: The state from which it was made.
 
         Returns:
-            Whether a load moved or was completed, so that another plan is worth it at once.
+            Whether a load moved or was completed. Then another plan should be made at once.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -240,7 +240,7 @@ class LoadRuns:
             load = self._book.latest[name]
             target, plan = self._book.decided(load), plans[load.target]
             blocked = plan.blocked.get(name)
-            # Rows would only hold locks that the target's statements wait for.
+            # Writing rows now would only take locks that the target's statements wait for.
             if blocked is None or plan.ready or load.target in state.busy:
                 continue
             if name in target.paused or not target.lives(name) or self._book.rests(name):

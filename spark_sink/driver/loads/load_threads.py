@@ -13,7 +13,7 @@ T = TypeVar("T")
 class LoadThreads:
     """Runs jobs in threads, and gives their results to the driver's thread.
 
-    All methods belong to the driver's thread.
+    Only the driver's thread may call the methods.
 
     Args:
         most: How many jobs run at once; further ones wait.
@@ -26,7 +26,7 @@ class LoadThreads:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a job runs, or has ended without ``ended`` having told it."""
+        """Whether a job runs, or has ended and ``ended`` has not returned it yet."""
         return self._running > 0
 
     def begin(
@@ -36,14 +36,14 @@ class LoadThreads:
 
         Args:
             job: Runs in a thread.
-            take: Is called with its result, by ``ended``'s caller.
-            failed: Is called with its error instead.
+            take: The caller of ``ended`` calls it with the job's result.
+            failed: Is called with the job's error instead.
         """
 
         def run() -> None:
             try:
                 result = job()
-            except Exception as error:  # told to the driver, in its thread
+            except Exception as error:  # the driver gets it, in its own thread
                 told = error  # Python forgets ``error`` at the end of this block
                 self._ended.put(lambda: failed(told))
             else:
@@ -56,7 +56,7 @@ class LoadThreads:
         """For each job that has ended: what to call in the driver's thread, in order.
 
         Args:
-            wait_s: Longest wait for a first one while a job runs.
+            wait_s: Seconds to wait for a first one while a job runs.
         """
         found: list[Callable[[], None]] = []
         while self._running:

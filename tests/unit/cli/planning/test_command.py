@@ -15,7 +15,7 @@ from shardmerge.schemas.model.errors import StackError
 from tests.recorded import Recorded
 from tests.unit.cli.planning.pipelines import PIPELINE
 
-NOTHING = "decides nothing: it changes no table's schema, or its database is not captured"
+NOTHING = "no decision: it changes no table's schema, or no connector reads its database"
 ADDING = """
 tables:
   - shards: s{1..2}/app.t_{1..2}
@@ -135,7 +135,7 @@ def test_an_order_without_a_hold_that_does_not_exist_is_not_told(pipeline: Path)
     )
     found = shown(pipeline, text)
     assert found["order"]["steps"] == []
-    assert found["order"]["note"].startswith("no order of these steps")
+    assert found["order"]["note"].startswith("every order of these steps")
     assert found["left_held"] == ["s1/app.t_1"]
 
 
@@ -226,7 +226,7 @@ def test_a_database_that_the_connector_leaves_out_is_passed_over(pipeline: Path)
     found = rollout(pipeline, everybody)
     assert found.exit_code == 2
     assert "no table of the files is a shard" in found.stderr
-    assert "databases of [[sources]]" in found.stderr
+    assert "databases in [[sources]]" in found.stderr
 
 
 def test_a_bundle_gives_the_present_with_its_holds(tmp_path: Path) -> None:
@@ -262,13 +262,13 @@ def test_a_bundle_gives_the_present_with_its_holds(tmp_path: Path) -> None:
         ("a: [", [], "is not YAML"),
         ("steps: [{shard: s9/app.t_1, sql: x}]\ntables: []", [], "no source 's9'"),
         ("steps: [{sql: x}]", [], "shards must be a shard"),
-        ("steps: [{shard: s1/app.t_1, sql: x, file: y}]", [], "give one of file and sql"),
+        ("steps: [{shard: s1/app.t_1, sql: x, file: y}]", [], "give either file or sql"),
         ("steps: [{shard: s1/app.t_1, order: odd, sql: x}]", [], "order 'odd' is not known"),
-        (ADDING, ["--after", "1"], "--after and --order belong to --shard"),
+        (ADDING, ["--after", "1"], "--after and --order need --shard"),
         (ADDING, ["--compare", "renames=twice"], "renames 'twice' is not known"),
         (ADDING, ["--compare", "colour=red"], "expected NAME=VALUE,VALUE"),
-        (ADDING, ["--json", "--markdown"], "give one of --json and --markdown"),
-        (ADDING, ["--file", "FILE"], "come from one place"),
+        (ADDING, ["--json", "--markdown"], "give --json or --markdown, not both"),
+        (ADDING, ["--file", "FILE"], "give only one of them"),
         (ADDING.replace("app.t_", "other.t_"), [], "no table of the files is a shard"),
     ],
 )
@@ -287,7 +287,7 @@ def test_sql_without_a_shard_is_refused(pipeline: Path, tmp_path: Path) -> None:
     (tmp_path / "m.sql").write_text("ALTER TABLE t ADD a INT")
     found = plan(pipeline, tmp_path / "m.sql")
     assert found.exit_code == 2
-    assert "say which shards execute them: --shard" in found.stderr
+    assert "say with --shard which shards execute them" in found.stderr
 
 
 def test_topics_are_read_with_the_files_passwords(pipeline: Path) -> None:

@@ -51,8 +51,8 @@ def test_a_report_that_is_not_complete_says_why() -> None:
     assert not found.complete
     told = list(lines(found))
     assert "  not complete: no patience" in told
-    assert "  1 rows look different, and nothing more is known of them" in told
-    assert "  unsettled: id = 7, k = é, b = 0x00FF changes all the time" in told
+    assert "  1 rows look different, but that is not confirmed" in told
+    assert "  unsettled: id = 7, k = é, b = 0x00FF changed each time that it was read" in told
 
 
 def test_counted_rows_are_told_by_their_numbers() -> None:

@@ -69,7 +69,7 @@ def test_a_reading_that_is_decided_and_not_yet_asked_for_hinders() -> None:
 def test_rows_of_a_dropped_shard_may_be_kept() -> None:
     found = facts_of(picture(executed(recorded(("s2", "DROP TABLE tbl2")), 3)), TARGET, Readings())
     assert [s.shard for s in found.shards] == [ONE]
-    assert found.target.kept == f"rows of {TWO}, which does not live any more, may be kept"
+    assert found.target.kept == f"rows of {TWO}, which is no longer live, may be kept"
 
 
 def test_a_target_that_is_not_there_is_refused() -> None:

@@ -160,7 +160,7 @@ def test_a_comparison_goes_on_where_it_ended(tmp_path: Path) -> None:
 def test_the_state_of_another_comparison_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
     run_of(SilentServers(ROWS, dict(ROWS)), state=StateFile(path, "p", ())).run()
-    with pytest.raises(ConfigError, match="is of a comparison of p"):
+    with pytest.raises(ConfigError, match="has the state of another comparison: p"):
         StateFile(path, "q", ())
     path.write_text("{}")
     with pytest.raises(ConfigError, match="not a SavedState"):

@@ -20,7 +20,7 @@ def test_a_folders_sql_files_are_read(tmp_path: Path) -> None:
 def test_files_that_would_be_passed_over_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "deeper").mkdir()
     (tmp_path / "deeper" / "a.sql").write_text("x")
-    with pytest.raises(ConfigError, match="has SQL files in folders of its own"):
+    with pytest.raises(ConfigError, match="has SQL files in subfolders"):
         sql_files(tmp_path)
 
 

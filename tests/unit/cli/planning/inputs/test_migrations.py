@@ -74,7 +74,7 @@ def test_liquibase_files_go_by_name_and_changeset() -> None:
     [
         ({}, "", "folder has no migration"),
         ({"V1__a.sql": "a", "1_b.up.sql": "b"}, "", "of Flyway and of golang-migrate"),
-        ({"V1__a.sql": "a", "other.sql": "b"}, "", "and other.sql is none"),
+        ({"V1__a.sql": "a", "other.sql": "b"}, "", "but other.sql is not one"),
         ({"V1__a.sql": "a"}, "3", "has no migration '3'"),
         ({"V1__a.sql": "a;\nb ${table};"}, "", r"V1__a\.sql:2: .* placeholder \$\{table\}"),
     ],
