@@ -288,7 +288,19 @@ def test_a_column_that_somebody_dropped_on_the_target_holds_the_shard(rig: Rig) 
 
     hold = rig.apply(segment).hold
     assert hold is not None
-    assert "somebody changed the target" in hold.hint
+    assert hold.code == "SM-1527"
+    assert f"somebody changed {rig.target}" in hold.hint
+
+
+def test_a_table_that_somebody_dropped_on_the_target_holds_the_shard(rig: Rig) -> None:
+    segment = rig.segment(rig.create("id INT PRIMARY KEY, v INT"))
+    rig.session.execute(f"DROP TABLE {rig.target.sql}")
+    rig.produce([rig.event("c", {"id": 4, "v": 8})])
+
+    hold = rig.apply(segment).hold
+    assert hold is not None
+    assert hold.code == "SM-1526"
+    assert "reread" in hold.hint
 
 
 def test_without_local_infile_statements_do_the_same(rig: Rig, stack: object) -> None:
