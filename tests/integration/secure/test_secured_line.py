@@ -223,14 +223,13 @@ def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) 
     with pytest.raises(StackError) as refused:
         check_admitted(access, 20)
     assert refused.value.code == "SM-4112"
-    with pytest.raises(StackError) as refused_too:
-        asyncio.run(_topics(access))
+    code, message, hint = _refusal(access)
     gc.collect()
-    assert refused_too.value.code == "SM-4112"
-    for error in (refused.value, refused_too.value):
-        assert "token" in error.message
-        assert "sasl.oauthbearer.client" in error.hint
-        assert CANARY not in f"{error.message} {error.hint}"
+    assert code == "SM-4112"
+    for said, helps in ((refused.value.message, refused.value.hint), (message, hint)):
+        assert "token" in said
+        assert "sasl.oauthbearer.client" in helps
+        assert CANARY not in f"{said} {helps}"
 
 
 @pytest.mark.timeout(600)
@@ -267,6 +266,18 @@ def test_run_carries_ddl_and_rows_over_secure_connections_and_ends_when_told(
     assert stops == ["sink", "agents", "watchdog"]
     assert "part_ended" not in text, "no part died on the way"
     assert CANARY not in text
+
+
+def _refusal(access: Kafka) -> tuple[str, str, str]:
+    """Code, message and hint with which aiokafka's client is refused.
+
+    The error itself would keep the connection from the collector until after the test.
+    """
+    try:
+        asyncio.run(_topics(access))
+    except StackError as error:
+        return error.code, error.message, error.hint
+    raise AssertionError("it was let in")
 
 
 async def _topics(access: Kafka) -> set[str]:
