@@ -28,7 +28,7 @@ from shardmerge.schemas.model.names import ShardId
 
 from .compared_table import ComparedTable
 
-LOOKS = 2
+LOOKS = 3
 """A difference is reported when it was seen this often, each time behind a new position."""
 ROUNDS = 10
 """A row that changes each time is looked at this often."""

@@ -85,6 +85,8 @@ class ToyLine:
                         cursor.execute(own)
                         self.log.append(merged)
                     number += 1
+                    # A row that comes and goes within one look, again and again, is told wrongly.
+                    time.sleep(0.01)
             connection.close()
             self.ended = True
 
