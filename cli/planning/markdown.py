@@ -7,7 +7,6 @@ steps and the first holds with ways out are shown. The verdict and the safe orde
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 
 from shardmerge.schemas.codes.registry import coded
 
@@ -77,8 +76,8 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
         yield f"🔁 {_text(f'{told}: {coded(fixup.code, fixup.reason)}')}"
     if decision.released:
         yield f"released: {_text(several(decision.released))}"
-    for warning, code in zip_longest(decision.warnings, decision.warning_codes, fillvalue=""):
-        yield f"⚠️ {_text(coded(code, warning))}"
+    for warning in decision.coded_warnings:
+        yield f"⚠️ {_text(warning)}"
 
 
 def _holds(plan: ShownPlan) -> Iterator[str]:

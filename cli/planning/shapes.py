@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from shardmerge.cli.views.decision_shapes import Reason
 from shardmerge.cli.views.shapes import Side, WayOut
+from shardmerge.schemas.codes.registry import coded
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,12 @@ class ShownDecision:
     released: tuple[str, ...]
     warnings: tuple[str, ...]
     warning_codes: tuple[str, ...] = ()
+
+    @property
+    def coded_warnings(self) -> tuple[str, ...]:
+        """Each warning behind its code."""
+        pairs = zip_longest(self.warnings, self.warning_codes, fillvalue="")
+        return tuple(coded(code, warning) for warning, code in pairs)
 
 
 @dataclass(frozen=True, slots=True)

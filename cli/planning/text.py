@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 
 from shardmerge.schemas.codes.registry import coded
 
@@ -116,8 +115,8 @@ def decision_lines(decision: ShownDecision) -> Iterator[str]:
         yield f"  {told}: {coded(fixup.code, fixup.reason)}"
     if decision.released:
         yield f"  released: {several(decision.released)}"
-    for warning, code in zip_longest(decision.warnings, decision.warning_codes, fillvalue=""):
-        yield f"  warning: {coded(code, warning)}"
+    for warning in decision.coded_warnings:
+        yield f"  warning: {warning}"
 
 
 def _alternative(each: ShownAlternative) -> str:
