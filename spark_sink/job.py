@@ -26,10 +26,12 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
+from shardmerge.spark_sink.kafka.arrivals import Arrivals
 from shardmerge.spark_sink.kafka.intake import Intake, tailed
-from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
+from shardmerge.spark_sink.kafka.topic_tail import TopicTail
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.targets.interface import Target
@@ -76,6 +78,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     tail = TopicTail(kafka, tailed(pipeline))
+    arrivals = Arrivals(kafka, frozenset(tailed(pipeline)))
     publisher = ProgressPublisher(kafka, topics.sink_progress(pipeline).name, format_)
     driver = Driver(
         pipeline,
@@ -85,6 +88,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
             tail,
             format_,
             orders_partitions=target.batches.orders_partitions,
+            arrivals=arrivals,
         ),
         control=target.state,
         journal=target.journal(epoch),
@@ -103,6 +107,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         driver.stop()
         publisher.close()
         tail.close()
+        arrivals.close()
         target.close()
     log.info("sink_ended", pipeline=pipeline.name)
 
@@ -131,7 +136,8 @@ def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
             if not loaded:
                 driver.load()
                 loaded = True
-            moved = driver.step(driver.gathering_s if moved else poll_interval_s)
+            wait_s = driver.gathering_s if moved else poll_interval_s
+            moved = driver.step(wait_s, idle=not moved)
             if not moved and time.monotonic() - checked_at > _CHECK_S:
                 driver.check_writer()
                 checked_at = time.monotonic()

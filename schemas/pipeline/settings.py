@@ -251,7 +251,8 @@ class Sink:
             records that is.
         spark_min_records: A batch with fewer records runs in the driver: a Spark job would cost
             more processor time than it saves.
-        poll_interval_ms: Pause after a batch that found nothing to do.
+        poll_interval_ms: Longest pause after a batch that found nothing to do. Rows and decisions
+            that arrive end it.
         gather_ms: While many rows come, a batch waits up to this long for more, so that batches
             get larger. When few rows come, no batch waits. 0 turns this off.
         retry_interval_s: Pause before a statement that the target refused is tried again.
@@ -263,7 +264,7 @@ class Sink:
     max_batch_mb: int = 1_024
     max_batch_s: int = 20
     spark_min_records: int = 20_000
-    poll_interval_ms: int = 50
+    poll_interval_ms: int = 500
     gather_ms: int = 200
     retry_interval_s: int = 10
     lock_wait_timeout_s: int = 30

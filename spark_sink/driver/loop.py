@@ -55,8 +55,8 @@ from .statement_runs import RemovalResult, StatementRunner
 
 log = logger(__name__)
 
-_LOAD_WAIT_S = 0.05
-"""Longest wait for the end of a chunk before the topics are read again."""
+_BESIDE_S = 0.05
+"""Longest wait, in seconds, for the end of a chunk or a statement: rows of others go on beside."""
 
 
 class Driver:
@@ -200,12 +200,13 @@ class Driver:
         """
         check_epoch(self._control, self._epoch)
 
-    def step(self, wait_s: float) -> bool:
+    def step(self, wait_s: float, *, idle: bool = False) -> bool:
         """One round of the barrier.
 
         Args:
             wait_s: Longest wait for a decision, or for the end of a statement that runs, before
-                the round begins.
+                the round begins, in seconds.
+            idle: Whether the last round had nothing to do: rows that arrive end the wait, too.
 
         Returns:
             Whether anything moved, so that another round is worth it at once.
@@ -214,10 +215,14 @@ class Driver:
             ShardMergeError: The sink must stop: another writer took over, or a topic breaks its
                 contract.
         """
-        ended = self._take_statements(wait_s) if self._statements.busy else False
+        beside_s = min(wait_s, _BESIDE_S)
+        ended = self._take_statements(beside_s) if self._statements.busy else False
         busy = bool(self._statements.busy)
-        ended |= self._loads.take(0 if ended or busy else min(wait_s, _LOAD_WAIT_S))
-        news = self._intake.read(0 if ended or busy or self._loads.is_busy else wait_s)
+        ended |= self._loads.take(0 if ended or busy else beside_s)
+        if ended or busy or self._loads.is_busy:
+            news = self._intake.read(0)
+        else:
+            news = self._intake.read(beside_s if self._reports.owes else wait_s, idle=idle)
         try:
             batch = self._plan()  # 1 to 4
         except StackError as error:

@@ -65,6 +65,7 @@ class ProgressReports:
         self._metrics = metrics
         self._loads = loads
         self._stages: dict[TargetTable, tuple[float, str]] = {}
+        self.owes = False
 
     def publish(self, targets: Iterable[TargetPlan], failing: Failing) -> None:
         """Publish the records that are due, and warn of rows that replaced other rows.
@@ -76,6 +77,7 @@ class ProgressReports:
         Raises:
             TargetError: The target does not answer what it executes.
         """
+        self.owes = False
         holds = self._holds.by_shard()
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
         rows, unreadable = self._rows.progress, self._intake.unreadable
@@ -85,7 +87,9 @@ class ProgressReports:
             )
         for target in targets:
             name = target.target
-            if self._publisher.is_due(name):
+            if not self._publisher.is_due(name):
+                self.owes = True
+            else:
                 standing = Standing(
                     holds,
                     missing,

@@ -24,9 +24,12 @@ from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
 
+from .arrivals import Arrivals
 from .listing import Listing, Wanted
-from .offsets import OffsetReader, TailEnd, TailRecord, TopicTail
+from .offsets import OffsetReader
 from .row_topics import RowTopic
+from .topic_tail import TailEnd, TailRecord, TopicTail
+from .waits import Waits
 
 log = logger(__name__)
 
@@ -57,6 +60,7 @@ class Intake:
         format_: Of our own records.
         orders_partitions: Whether the target can apply partitions in their common order
             (``ordered_partitions``).
+        arrivals: Ends a wait as soon as rows or decisions arrive. None: waits are short instead.
 
     Attributes:
         decisions: Everything decided, as far as read.
@@ -78,6 +82,7 @@ class Intake:
         format_: RecordFormat = AVRO,
         *,
         orders_partitions: bool = False,
+        arrivals: Arrivals | None = None,
     ) -> None:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
@@ -100,6 +105,8 @@ class Intake:
         self._orders_partitions = orders_partitions
         self._closures = Closures()
         self._collided: set[Stream] = set()
+        self._waits = Waits(tail, arrivals) if arrivals is not None else None
+        self._ends: dict[Partition, int] = {}
 
     def load(self) -> None:
         """Read the decisions that the ddl topic has now.
@@ -113,11 +120,12 @@ class Intake:
         while self._ddl_read_to < end:
             self.read(timeout_s=1.0)
 
-    def read(self, timeout_s: float) -> bool:
+    def read(self, timeout_s: float, *, idle: bool = False) -> bool:
         """Take the new records of the ddl topic, schema-change topics and notifications topic.
 
         Args:
             timeout_s: Longest wait for a first record, in seconds.
+            idle: Whether there is nothing else to do: rows that arrive end the wait, too.
 
         Returns:
             Whether a decision was shown.
@@ -126,6 +134,9 @@ class Intake:
             ContractError: A topic breaks its contract.
             StackError: Kafka cannot be read.
         """
+        if self._waits is not None:
+            lacks = self._listing.lacks_topics
+            timeout_s = self._waits.wait(timeout_s, self._ends if idle else None, lacks=lacks)
         shown = False
         for event in self._tail.read(timeout_s):
             if event.topic == self._ddl_topic:
@@ -195,6 +206,7 @@ class Intake:
         wanting = self.barriers.wanting(listing.partitions)
         stable = self._offsets.stable_ends({partition.whole for partition in wanting})
         ends = {partition: stable[partition.whole] for partition in wanting}
+        self._ends = watermarks | stable
         for partition in wanting:
             if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
                 self.unreadable[partition.whole] = ends[partition]
@@ -203,6 +215,8 @@ class Intake:
         by_source: dict[str, dict[Partition, int]] = {}
         for partition in self.barriers.grown(ends):
             by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
+        if self._waits is not None:
+            self._waits.check(bool(by_source))
         if not by_source:
             return
         ddl = Partition(self._ddl_topic, 0)

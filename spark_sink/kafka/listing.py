@@ -34,6 +34,11 @@ class Listing:
     own: Mapping[Partition, ShardId] = field(default_factory=dict)
     missed: frozenset[ShardId] = frozenset()
 
+    @property
+    def lacks_topics(self) -> bool:
+        """Whether a topic that is to be read does not exist yet."""
+        return 0 in self.counts.values()
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:

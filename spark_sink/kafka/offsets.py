@@ -1,32 +1,41 @@
-"""Reads of Kafka: watermarks of many partitions at once, and the tails of the small topics."""
+"""Asks Kafka about many topics at once: their ids, their partitions, and where these end."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from contextlib import contextmanager
+from time import monotonic
 
 from confluent_kafka import (
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Message,
     TopicCollection,
     TopicPartition,
     Uuid,
 )
-from confluent_kafka.admin import OffsetSpec, TopicDescription
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
-from shardmerge.connectors.access.kafka import admin_client, consumer, unanswered
+from shardmerge.connectors.access.kafka import admin_client, unanswered
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.partition_offsets import partition_offsets
-from shardmerge.schemas.model.errors import ContractError, StackError
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .row_topics import RowTopic
 
+log = logger(__name__)
+
 _REQUEST_TIMEOUT_S = 5.0
 _CHUNK = 1_000
+SILENT_S = 20.0
+"""Seconds of refusals after which a client is made anew.
+
+librdkafka 2.13 to 2.16 can lose all brokers for good, when a broker that comes back tells of
+topics and of no broker (its issue 5301). A new client begins with the bootstrap servers again.
+"""
 
 
 class OffsetReader:
@@ -34,8 +43,8 @@ class OffsetReader:
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
-        # A failed query raises, which says it once.
-        self._admin = admin_client(kafka, client_id="shardmerge-sink-offsets")
+        self._admin = self._client()
+        self._refused_since: float | None = None
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         """Topic → number of its partitions; only topics that exist.
@@ -43,10 +52,11 @@ class OffsetReader:
         Raises:
             StackError: Kafka does not answer.
         """
-        try:
-            metadata = self._admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics
-        except KafkaException as error:
-            raise unanswered(self._kafka, error) from error
+        with self._renewing():
+            try:
+                metadata = self._admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics
+            except KafkaException as error:
+                raise unanswered(self._kafka, error) from error
         found = {}
         for topic in topics:
             known = metadata.get(topic)
@@ -65,7 +75,10 @@ class OffsetReader:
         Raises:
             StackError: Kafka does not answer.
         """
-        names = sorted(topics)
+        with self._renewing():
+            return self._described(sorted(topics))
+
+    def _described(self, names: list[str]) -> dict[str, RowTopic]:
         found = {}
         try:
             asked: dict[str, Future[TopicDescription]] = {}
@@ -106,99 +119,37 @@ class OffsetReader:
         self, partitions: Iterable[Partition], isolation: IsolationLevel
     ) -> dict[Partition, int]:
         asked = {TopicPartition(p.topic, p.number): OffsetSpec.latest() for p in partitions}
-        try:
-            ends = partition_offsets(self._admin, asked, isolation, _REQUEST_TIMEOUT_S)
-        except KafkaException as error:
-            names = sorted(f"{p.topic}/{p.partition}" for p in asked)
-            others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-            raise StackError(
-                f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
-                hint="see the brokers' logs",
-                code="SM-4101",
-            ) from error
+        with self._renewing():
+            try:
+                ends = partition_offsets(self._admin, asked, isolation, _REQUEST_TIMEOUT_S)
+            except KafkaException as error:
+                names = sorted(f"{p.topic}/{p.partition}" for p in asked)
+                others = f" and {len(names) - 1} others" if len(names) > 1 else ""
+                raise StackError(
+                    f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
+                    hint="see the brokers' logs",
+                    code="SM-4101",
+                ) from error
         return {Partition(topic, number): end for (topic, number), end in ends.items()}
 
+    @contextmanager
+    def _renewing(self) -> Iterator[None]:
+        """Use a new client from the next question on when every answer failed for long."""
+        try:
+            yield
+        except StackError:
+            now = monotonic()
+            if self._refused_since is None:
+                self._refused_since = now
+            elif now - self._refused_since >= SILENT_S:
+                log.warning("kafka_client_renewed", client="offsets")
+                self._admin, self._refused_since = self._client(), now
+            raise
+        self._refused_since = None
 
-@dataclass(frozen=True, slots=True)
-class TailRecord:
-    """A record of a tailed topic; ``value`` is None for a tombstone."""
-
-    topic: str
-    offset: int
-    value: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class TailEnd:
-    """The end of the partition was seen at ``offset``: everything below it was delivered."""
-
-    topic: str
-    offset: int
-
-
-class TopicTail:
-    """Reads topics of one partition from their beginning, committed records only, for ever.
-
-    It uses no consumer group: the object itself keeps its place, and a new one begins again.
-    """
-
-    def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
-        self._consumer = consumer(
-            kafka,
-            {
-                "client.id": "shardmerge-sink-tail",
-                "group.id": "shardmerge-sink-tail",  # required by the client, never joined
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                # A record that vanished is a broken contract, not a reason to begin elsewhere.
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 20,
-                "fetch.error.backoff.ms": 100,
-            },
-        )
-        self._consumer.assign([TopicPartition(topic, 0, 0) for topic in topics])
-
-    def read(self, timeout_s: float) -> Iterator[TailRecord | TailEnd]:
-        """The records that have arrived; waits for the first at most ``timeout_s`` seconds.
-
-        Raises:
-            StackError: Kafka reports an error that does not pass by itself.
-            ContractError: The offset to read from does not exist any more.
-        """
-        first = self._consumer.poll(timeout_s)
-        if first is None:
-            return
-        messages = [first]
-        while messages:
-            for message in messages:
-                if (event := _event(message)) is not None:
-                    yield event
-            messages = self._consumer.consume(_CHUNK, timeout=0)
-
-    def close(self) -> None:
-        """End the connections."""
-        self._consumer.close()
-
-
-def _event(message: Message) -> TailRecord | TailEnd | None:
-    error = message.error()
-    topic, offset = message.topic(), message.offset()
-    if error is None:
-        return TailRecord(topic, offset, message.value())
-    if error.code() == KafkaError._PARTITION_EOF:
-        return TailEnd(topic, offset)
-    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-        raise ContractError(
-            f"topic {topic} does not hold offset {offset} any more: {error.str()}",
-            hint="it was made anew, or retention removed records: it must keep all of them",
-            code="SM-2118",
-        )
-    if error.fatal():
-        raise StackError(f"reading {topic}: {error.str()}", code="SM-4108")
-    # A broker is away: the client tries again, and nothing advances meanwhile.
-    return None
+    def _client(self) -> AdminClient:
+        # A failed query raises, which says it once.
+        return admin_client(self._kafka, client_id="shardmerge-sink-offsets")
 
 
 def _topic_id(told: Uuid | None) -> str:

@@ -38,8 +38,9 @@ from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.intake import Intake, tailed
-from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
+from shardmerge.spark_sink.kafka.topic_tail import TopicTail
 from shardmerge.spark_sink.targets.iceberg.fold import close_readers
 from tests.strategies import SERVER
 

@@ -46,8 +46,9 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.intake import Intake, tailed
-from shardmerge.spark_sink.kafka.offsets import OffsetReader, TopicTail
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
+from shardmerge.spark_sink.kafka.topic_tail import TopicTail
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal

@@ -17,8 +17,8 @@ from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sourc
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.kafka.intake import Intake, tailed
-from shardmerge.spark_sink.kafka.offsets import TailRecord
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.kafka.topic_tail import TailRecord
 from shardmerge.spark_sink.planning.ordered_partitions import Closure
 from tests.unit.spark_sink.decided import A, B, decision
 

@@ -6,13 +6,14 @@ from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka import offsets
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from tests.toy_admin import ToyAdmin
 
 
-def reader(offsets: dict[str, int]) -> OffsetReader:
+def reader(ends: dict[str, int]) -> OffsetReader:
     made = OffsetReader(Kafka("127.0.0.1:1"))
-    vars(made)["_admin"] = ToyAdmin(lambda topic, _partition: offsets[topic])
+    vars(made)["_admin"] = ToyAdmin(lambda topic, _partition: ends[topic])
     return made
 
 
@@ -33,3 +34,24 @@ def test_librdkafkas_own_values_are_no_offsets(offset: int) -> None:
     with pytest.raises(StackError):
         answered(offset, "t", 0)
     assert answered(0, "t", 0) == 0
+
+
+def test_a_client_that_is_refused_for_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of librdkafka 2.13 to 2.16 can lose all brokers (its issue 5301)."""
+    made = 0
+
+    def client(kafka: Kafka, client_id: str) -> ToyAdmin:
+        nonlocal made
+        made += 1
+        return ToyAdmin(lambda topic, _partition: -1001 if made < 3 else 7)
+
+    times = [100.0]
+    monkeypatch.setattr(offsets, "admin_client", client)
+    monkeypatch.setattr(offsets, "monotonic", lambda: times[-1])
+    reader = OffsetReader(Kafka("127.0.0.1:1"))
+    for now, clients in ((100.0, 1), (119.0, 1), (121.0, 2), (140.0, 2), (142.0, 3)):
+        times.append(now)
+        with pytest.raises(StackError):
+            reader.high_watermarks([Partition("rows", 0)])
+        assert made == clients
+    assert reader.high_watermarks([Partition("rows", 0)]) == {Partition("rows", 0): 7}

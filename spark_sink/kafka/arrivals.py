@@ -1,0 +1,130 @@
+"""Tells that records have arrived in Kafka, so that nobody has to ask again and again.
+
+Theory of operation. One consumer follows the ends of all partitions. The brokers keep its request
+open until a record arrives that is committed. What it reads is thrown away: a record only ends a
+wait. Nothing depends on it but time. Whoever waits has a bound, and reads the topics himself.
+
+While many rows come, nobody waits. Then partitions are left alone, so that rows are not sent twice,
+and are followed again, at their ends, when somebody waits again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from confluent_kafka import Consumer, TopicPartition
+
+from shardmerge.connectors.access.kafka import consumer
+from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.spark_sink.barrier.partitions import Partition
+
+_REQUEST_MS = 500
+"""How long the brokers keep a request open in which nothing arrives."""
+_MANY = 100
+"""So many records of all partitions at a time are a backlog: rows are not awaited one by one."""
+_CHUNK = 1_000
+
+
+class Arrivals:
+    """Follows partitions, committed records only.
+
+    Args:
+        kafka: Where they are.
+        always: Topics of one partition that are followed however much arrives there: those whose
+            records are few and wanted soon.
+    """
+
+    def __init__(self, kafka: Kafka, always: AbstractSet[str]) -> None:
+        self._kafka = kafka
+        self._always = always
+        self._consumer: Consumer | None = None
+        self._followed: set[Partition] = set()
+        self._complete_at = 0.0
+
+    def follow(self, ends: Mapping[Partition, int]) -> bool:
+        """Follow these partitions, and no others.
+
+        Args:
+            ends: Whole partition → an offset up to which everything is known. It counts only for
+                partitions that are not followed yet.
+
+        Returns:
+            Whether an arrival in any of them ends a wait. Just after a partition was added it may
+            not: the request that is open does not name it.
+        """
+        now = time.monotonic()
+        if self._consumer is None:
+            self._consumer = _consumer(self._kafka)
+        if gone := self._followed - ends.keys():
+            self._leave(gone)
+        if added := ends.keys() - self._followed:
+            asked = [TopicPartition(p.topic, p.number, ends[p]) for p in added]
+            self._consumer.incremental_assign(asked)
+            self._followed |= added
+            self._complete_at = now + 2 * _REQUEST_MS / 1000
+        return now >= self._complete_at
+
+    def wait(self, timeout_s: float, *, rows: bool) -> bool:
+        """Wait until something arrives.
+
+        Args:
+            timeout_s: Longest wait, in seconds.
+            rows: Whether any record ends the wait; else only one of the topics ``always``.
+
+        Returns:
+            Whether a record of the topics ``always`` has arrived.
+        """
+        if self._consumer is None:
+            return False
+        until = time.monotonic() + timeout_s
+        found: Counter[Partition] = Counter()
+        while (first := self._consumer.poll(max(0.0, until - time.monotonic()))) is not None:
+            for message in (first, *self._consumer.consume(_CHUNK, timeout=0)):
+                # An error of a partition is news, too: whoever reads the partition will see it.
+                # An error of no partition says that brokers are away.
+                if (topic := message.topic()) is not None:
+                    found[Partition(topic, message.partition() or 0)] += 1
+            if any(partition.topic in self._always for partition in found) or (rows and found):
+                break
+        awaited = {partition for partition in found if partition.topic in self._always}
+        if found.total() >= _MANY:
+            self._leave(found.keys() - awaited)
+        return bool(awaited)
+
+    def close(self) -> None:
+        """End the connections; ``follow`` begins with a new consumer."""
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer = None
+        self._followed.clear()
+
+    def _leave(self, partitions: AbstractSet[Partition]) -> None:
+        if self._consumer is not None and partitions:
+            asked = [TopicPartition(p.topic, p.number) for p in partitions]
+            self._consumer.incremental_unassign(asked)
+            self._followed -= partitions
+
+
+def _consumer(kafka: Kafka) -> Consumer:
+    made = consumer(
+        kafka,
+        {
+            "client.id": "shardmerge-sink-arrivals",
+            "group.id": "shardmerge-sink-arrivals",  # required by the client, never joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": _REQUEST_MS,
+            "fetch.error.backoff.ms": 100,
+            # The records are thrown away: few are fetched ahead.
+            "fetch.message.max.bytes": 1_024,
+            "queued.max.messages.kbytes": 1_024,
+            "fetch.queue.backoff.ms": 50,
+        },
+    )
+    made.assign([])
+    return made

@@ -1,0 +1,165 @@
+"""Reads topics of one partition from their beginning, and goes on for ever.
+
+While nothing is expected, a tail can sleep: it then asks the brokers for nothing, and keeps its
+places. ``arrivals`` tells when to wake it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from time import monotonic
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+from shardmerge.connectors.access.kafka import consumer
+from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.model.errors import ContractError, StackError
+from shardmerge.schemas.pipeline.settings import Kafka
+
+from .offsets import SILENT_S
+
+log = logger(__name__)
+
+_CHUNK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class TailRecord:
+    """A record of a tailed topic; ``value`` is None for a tombstone."""
+
+    topic: str
+    offset: int
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class TailEnd:
+    """The end of the partition was seen at ``offset``: everything below it was delivered."""
+
+    topic: str
+    offset: int
+
+
+class TopicTail:
+    """Reads topics of one partition from their beginning, committed records only, for ever.
+
+    It uses no consumer group: the object itself keeps its places, and a new one begins again.
+    """
+
+    def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
+        self._kafka = kafka
+        self._places = dict.fromkeys(topics, 0)
+        """Topic → the offset to be read next."""
+        self._ended: set[str] = set()
+        """Topics whose end was seen at their place."""
+        self._consumer: Consumer | None = None
+        self._answered_at = 0.0
+        self.wake()
+
+    @property
+    def is_asleep(self) -> bool:
+        """Whether it asks for nothing: then it reads nothing, either."""
+        return self._asleep
+
+    def places(self) -> Mapping[str, int] | None:
+        """Topic → its end, where everything was read; None while a topic has more, or may have."""
+        return dict(self._places) if len(self._ended) == len(self._places) else None
+
+    def sleep(self) -> None:
+        """Ask for nothing, until ``wake``."""
+        if self._consumer is not None:
+            self._consumer.unassign()
+        self._asleep = True
+
+    def wake(self) -> None:
+        """Read on at the places."""
+        if self._consumer is None:
+            self._consumer = _consumer(self._kafka)
+        self._ended.clear()
+        self._answered_at = monotonic()
+        self._consumer.assign([TopicPartition(t, 0, place) for t, place in self._places.items()])
+        self._asleep = False
+
+    def read(self, timeout_s: float) -> Iterator[TailRecord | TailEnd]:
+        """The records that have arrived; waits for the first at most ``timeout_s`` seconds.
+
+        Raises:
+            StackError: Kafka reports an error that does not pass by itself.
+            ContractError: The offset to read from does not exist any more.
+        """
+        if self._asleep or self._consumer is None:
+            return
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            self._renew_if_silent()
+            return
+        messages = [first]
+        while messages:
+            for message in messages:
+                if (event := _event(message)) is not None:
+                    self._keep_place(event)
+                    yield event
+            messages = self._consumer.consume(_CHUNK, timeout=0)
+
+    def _keep_place(self, event: TailRecord | TailEnd) -> None:
+        self._answered_at = monotonic()
+        if isinstance(event, TailEnd):
+            self._places[event.topic] = event.offset
+            self._ended.add(event.topic)
+        else:
+            self._places[event.topic] = event.offset + 1
+            self._ended.discard(event.topic)
+
+    def _renew_if_silent(self) -> None:
+        """Use a new consumer when ends are awaited and the brokers have said nothing for long."""
+        now = monotonic()
+        if len(self._ended) == len(self._places) or now - self._answered_at < SILENT_S:
+            return
+        log.warning("kafka_client_renewed", client="tail")
+        self.close()
+        self.wake()
+
+    def close(self) -> None:
+        """End the connections."""
+        if self._consumer is not None:
+            self._consumer.close()
+        self._consumer = None
+
+
+def _consumer(kafka: Kafka) -> Consumer:
+    return consumer(
+        kafka,
+        {
+            "client.id": "shardmerge-sink-tail",
+            "group.id": "shardmerge-sink-tail",  # required by the client, never joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            # A record that vanished is a broken contract, not a reason to begin elsewhere.
+            "auto.offset.reset": "error",
+            # The end of a partition is seen in an empty answer, which comes only after this time.
+            "fetch.wait.max.ms": 20,
+            "fetch.error.backoff.ms": 100,
+        },
+    )
+
+
+def _event(message: Message) -> TailRecord | TailEnd | None:
+    error = message.error()
+    topic, offset = message.topic(), message.offset()
+    if error is None:
+        return TailRecord(topic, offset, message.value())
+    if error.code() == KafkaError._PARTITION_EOF:
+        return TailEnd(topic, offset)
+    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        raise ContractError(
+            f"topic {topic} does not hold offset {offset} any more: {error.str()}",
+            hint="it was made anew, or retention removed records: it must keep all of them",
+            code="SM-2118",
+        )
+    if error.fatal():
+        raise StackError(f"reading {topic}: {error.str()}", code="SM-4108")
+    # A broker is away: the client tries again, and nothing advances meanwhile.
+    return None

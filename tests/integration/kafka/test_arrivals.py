@@ -1,0 +1,131 @@
+"""What ends the sink's waits, on a real broker with transactions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.pipeline.topics import TopicSpec
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.arrivals import Arrivals
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
+from shardmerge.spark_sink.kafka.topic_tail import TailEnd, TailRecord, TopicTail
+
+DDL, ROWS, OTHERS = "arrivals.ddl", "arrivals.rows", "arrivals.others"
+LONG_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def servers(stack: LocalStack) -> str:
+    create_topics(stack.kafka, [TopicSpec(name, 1, 1) for name in (DDL, ROWS, OTHERS)])
+    return stack.bootstrap_servers
+
+
+@pytest.fixture
+def producer(servers: str) -> Iterator[Producer]:
+    made = Producer({"bootstrap.servers": servers, "transactional.id": "arrivals", "linger.ms": 0})
+    made.init_transactions(30)
+    yield made
+    made.flush(10)
+
+
+def send(producer: Producer, topic: str, count: int = 1) -> None:
+    producer.begin_transaction()
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), partition=0)
+    producer.commit_transaction(30)
+
+
+def ends_of(stack: LocalStack, *topics: str) -> dict[Partition, int]:
+    return OffsetReader(stack.kafka).stable_ends([Partition(topic, 0) for topic in topics])
+
+
+@pytest.fixture
+def followed(stack: LocalStack, producer: Producer) -> Iterator[Arrivals]:
+    """Arrivals that follow the three topics from their present ends."""
+    made = Arrivals(stack.kafka, frozenset({DDL}))
+    ends = ends_of(stack, DDL, ROWS, OTHERS)
+    deadline = time.monotonic() + LONG_S
+    while not made.follow(ends):
+        assert time.monotonic() < deadline
+        assert made.wait(0.1, rows=True) is False
+    yield made
+    made.close()
+
+
+def waited(arrivals: Arrivals, timeout_s: float, *, rows: bool) -> tuple[bool, bool]:
+    """Whether the wait ended before its bound, and whether a decision ended it."""
+    began = time.monotonic()
+    wanted = arrivals.wait(timeout_s, rows=rows)
+    return time.monotonic() - began < timeout_s - 0.1, wanted
+
+
+def test_a_committed_row_ends_a_wait_and_an_open_transaction_does_not(
+    followed: Arrivals, producer: Producer
+) -> None:
+    producer.begin_transaction()
+    producer.produce(ROWS, b"row", partition=0)
+    producer.flush(10)
+    assert waited(followed, 1.0, rows=True) == (False, False)
+    producer.commit_transaction(30)
+    assert waited(followed, LONG_S, rows=True) == (True, False)
+    assert waited(followed, 0.7, rows=True) == (False, False), "one row ends one wait"
+    send(producer, OTHERS)
+    assert waited(followed, LONG_S, rows=True) == (True, False)
+
+
+def test_rows_do_not_end_a_wait_for_more_rows_and_a_decision_does(
+    followed: Arrivals, producer: Producer
+) -> None:
+    send(producer, ROWS, 3)
+    assert waited(followed, 1.0, rows=False) == (False, False)
+    send(producer, DDL)
+    assert waited(followed, LONG_S, rows=False) == (True, True)
+
+
+def test_a_backlog_is_left_alone_until_somebody_waits_for_rows_again(
+    followed: Arrivals, producer: Producer, stack: LocalStack
+) -> None:
+    send(producer, ROWS, 5_000)
+    assert waited(followed, LONG_S, rows=True) == (True, False)
+    send(producer, ROWS, 5_000)
+    assert waited(followed, 1.0, rows=True) == (False, False)
+    ends = ends_of(stack, DDL, ROWS, OTHERS)
+    assert not followed.follow(ends), "just added"
+    deadline = time.monotonic() + LONG_S
+    while not followed.follow(ends):
+        assert time.monotonic() < deadline
+        followed.wait(0.1, rows=True)
+    send(producer, ROWS)
+    assert waited(followed, LONG_S, rows=True) == (True, False)
+
+
+def test_a_tail_reads_on_where_it_fell_asleep(stack: LocalStack, producer: Producer) -> None:
+    tail = TopicTail(stack.kafka, [DDL])
+    try:
+        found: list[TailRecord | TailEnd] = []
+        deadline = time.monotonic() + LONG_S
+        while tail.places() is None:
+            assert time.monotonic() < deadline
+            found += tail.read(0.2)
+        (place,) = (tail.places() or {}).values()
+        tail.sleep()
+        send(producer, DDL)
+        assert list(tail.read(0.5)) == []
+        assert tail.places() == {DDL: place}
+
+        tail.wake()
+
+        later: list[TailRecord | TailEnd] = []
+        while tail.places() is None:
+            assert time.monotonic() < deadline
+            later += tail.read(0.2)
+        assert [e.offset for e in later if isinstance(e, TailRecord)] == [place]
+        assert tail.places() == {DDL: place + 2}, "the record and its transaction's marker"
+    finally:
+        tail.close()

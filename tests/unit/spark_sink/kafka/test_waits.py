@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import pytest
+
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.waits import Waits
+
+ROWS, DDL = Partition("rows", 0), Partition("p.ddl", 0)
+ENDS = {ROWS: 10}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Tail:
+    """A tail that has read everything, unless ``read`` is None."""
+
+    def __init__(self) -> None:
+        self.read: dict[str, int] | None = {DDL.topic: 3}
+        self.is_asleep = False
+
+    def places(self) -> dict[str, int] | None:
+        return self.read
+
+    def sleep(self) -> None:
+        self.is_asleep = True
+
+    def wake(self) -> None:
+        self.is_asleep = False
+
+
+class Told:
+    """Arrivals: ``ends_after`` seconds end a wait, ``is_wanted`` says whether for the tail."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.complete = True
+        self.ends_after: float | None = None
+        self.is_wanted = False
+        self.followed: dict[Partition, int] = {}
+        self.waits: list[tuple[float, bool]] = []
+        self.closed = 0
+
+    def follow(self, ends: Mapping[Partition, int]) -> bool:
+        self.followed = dict(ends)
+        return self.complete
+
+    def wait(self, timeout_s: float, *, rows: bool) -> bool:
+        self.waits.append((timeout_s, rows))
+        self.clock.now += timeout_s if self.ends_after is None else self.ends_after
+        return self.is_wanted and self.ends_after is not None
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.fixture
+def parts() -> tuple[Waits, Tail, Told]:
+    clock, tail = Clock(), Tail()
+    told = Told(clock)
+    return Waits(cast(Any, tail), cast(Any, told), clock), tail, told
+
+
+def test_an_idle_sink_waits_for_rows_while_its_tail_sleeps(
+    parts: tuple[Waits, Tail, Told],
+) -> None:
+    waits, tail, told = parts
+    waits.wait(0.5, ENDS, lacks=False)
+    assert (told.followed, told.waits) == ({ROWS: 10, DDL: 3}, [(0.5, True)])
+    assert tail.is_asleep
+
+
+def test_a_busy_sink_leaves_its_tail_as_it_is_and_waits_for_no_row(
+    parts: tuple[Waits, Tail, Told],
+) -> None:
+    waits, tail, told = parts
+    assert waits.wait(0.2, None, lacks=False) == 0.2, "the tail waits itself"
+    assert told.waits == []
+    waits.wait(0.5, ENDS, lacks=False)
+    waits.wait(0.2, None, lacks=False)
+    assert told.waits == [(0.5, True), (0.2, False)]
+    assert tail.is_asleep
+
+
+def test_a_tail_that_has_more_to_read_stays_awake(parts: tuple[Waits, Tail, Told]) -> None:
+    waits, tail, told = parts
+    tail.read = None
+    assert waits.wait(0.5, ENDS, lacks=False) == 0.05
+    assert not tail.is_asleep
+    assert told.waits == []
+
+
+def test_waits_are_short_while_arrivals_may_go_untold(parts: tuple[Waits, Tail, Told]) -> None:
+    waits, tail, told = parts
+    told.complete = False
+    assert waits.wait(0.5, ENDS, lacks=False) == 0.05
+    assert not tail.is_asleep
+    told.complete = True
+    waits.wait(0.5, ENDS, lacks=True)
+    assert told.waits == [(0.05, True)]
+
+
+def test_a_record_of_a_tailed_topic_wakes_the_tail_and_a_row_does_not(
+    parts: tuple[Waits, Tail, Told],
+) -> None:
+    waits, tail, told = parts
+    told.ends_after = 0.01
+    waits.wait(0.5, ENDS, lacks=False)
+    assert tail.is_asleep
+    told.is_wanted = True
+    waits.wait(0.5, ENDS, lacks=False)
+    assert not tail.is_asleep
+
+
+def test_a_sleeping_tail_is_woken_now_and_then(parts: tuple[Waits, Tail, Told]) -> None:
+    waits, tail, told = parts
+    for _ in range(9):
+        waits.wait(0.5, ENDS, lacks=False)
+        assert tail.is_asleep
+    told.clock.now += 0.5
+    waits.wait(0.5, ENDS, lacks=False)
+    assert not tail.is_asleep
+
+
+def test_who_does_not_tell_of_rows_three_times_in_a_row_is_renewed(
+    parts: tuple[Waits, Tail, Told],
+) -> None:
+    waits, _, told = parts
+    for rows_came in (True, True, False, True, True):
+        waits.wait(0.5, ENDS, lacks=False)
+        waits.check(rows_came)
+    assert told.closed == 0
+    told.ends_after = 0.1
+    waits.wait(0.5, ENDS, lacks=False)
+    waits.check(True)
+    assert told.closed == 0, "it told of them"
+    told.ends_after = None
+    waits.wait(0.5, ENDS, lacks=False)
+    waits.check(True)
+    assert told.closed == 1
