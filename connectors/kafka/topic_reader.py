@@ -43,6 +43,7 @@ class TopicReader:
         self._kafka = kafka
         self._timeout_s = timeout_s
         self._admin = admin_client(kafka, client_id="shardmerge-topic-reader")
+        self._known: set[str] = set()
         self._consumer = consumer(
             kafka,
             {
@@ -55,6 +56,9 @@ class TopicReader:
                 "enable.partition.eof": True,
                 # A record that vanished while it was being read must not go unnoticed.
                 "auto.offset.reset": "error",
+                # The end of a partition is seen in an empty answer, which comes only after this
+                # time.
+                "fetch.wait.max.ms": 10,
             },
         )
 
@@ -98,11 +102,22 @@ class TopicReader:
         """
         if extent.begin >= extent.end:
             return
+        if extent.topic not in self._known:
+            # The client looks for the leader of a new topic only once a second. A request for the
+            # metadata finds it at once.
+            try:
+                self._consumer.list_topics(extent.topic, timeout=self._timeout_s)
+            except KafkaException as error:
+                raise self._unanswered(error) from error
+            self._known.add(extent.topic)
         self._consumer.assign([TopicPartition(extent.topic, extent.partition, extent.begin)])
         heard = time.monotonic()
         while True:
             try:
-                messages = self._consumer.consume(num_messages=_BATCH, timeout=_POLL_S)
+                first = self._consumer.poll(_POLL_S)
+                messages = (
+                    [first, *self._consumer.consume(_BATCH, timeout=0)] if first is not None else []
+                )
             except KafkaException as error:
                 raise self._unanswered(error) from error
             if messages:

@@ -16,6 +16,7 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .runner.cases import CASE_ROUTES, Pool, routes_of
 from .runner.model import load, parse
+from .runner.pace import polled_rarely
 from .runner.rollouts import rollout
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +61,7 @@ ROUTES = (
 def _started() -> Iterator[tuple[Line, Pool, Demo]]:
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="e2e-", dir=ROOT / ".local"))
-    line = Line(directory, routes=ROUTES)
+    line = Line(directory, routes=ROUTES, access=polled_rarely)
     pool = Pool(line, SCENARIOS, later=(), threads=6)
     demo = Demo(line, say=lambda text: print(text, flush=True))
 

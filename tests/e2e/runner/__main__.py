@@ -34,6 +34,7 @@ from tests.tidb.running import tidb_target
 
 from .cases import CASE_ROUTES, Result, load_later, play_all, routes_of, with_policies
 from .model import ScenarioError, load_all, parse
+from .pace import polled_rarely
 from .rollouts import rollout
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,7 +102,10 @@ def main(arguments: list[str]) -> int:
     if target is not None:
         clear(target)
     routes = (*CASE_ROUTES, *routes_of(scenarios))
-    line = Line(directory, routes=routes, row_partitions=options.partitions, target=target)
+    line = Line(
+        directory, routes=routes, row_partitions=options.partitions, target=target,
+        access=polled_rarely,
+    )  # fmt: skip
     results: list[Result] = []
     try:
         results = play_all(
