@@ -21,6 +21,8 @@ log = logger(__name__)
 
 _SHORT_S = 0.05
 """Longest wait, in seconds, that an arrival may not end."""
+_LACKING_S = 0.25
+"""Longest wait, in seconds, for the first rows of topics that do not exist yet."""
 _LOOK_S = 5.0
 """Seconds after which a sleeping tail reads without a reason."""
 _TELLING_S = 0.2
@@ -63,8 +65,10 @@ class Waits:
         if ends is not None and (places := self._tail.places()) is not None:
             own = {Partition(topic, 0): place for topic, place in places.items()}
             complete = self._arrivals.follow({**ends, **own})
-            if lacks or not complete:
+            if not complete:
                 timeout_s = min(timeout_s, _SHORT_S)
+            elif lacks:
+                timeout_s = min(timeout_s, _LACKING_S)
             if complete and not self._tail.is_asleep:
                 self._tail.sleep()
                 self._look_at = self._clock() + _LOOK_S

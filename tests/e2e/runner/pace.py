@@ -13,5 +13,5 @@ def polled_rarely(pipeline: Pipeline) -> Pipeline:
     Debezium's queue waits by spinning for the last part of each millisecond (``ChangeEventQueue``):
     every look costs half a millisecond of a processor, and 100 looks a second cost 5 % of one.
     """
-    connector = {**pipeline.connect.connector, "poll.interval.ms": "50"}
+    connector = (*pipeline.connect.connector, ("poll.interval.ms", "50"))
     return replace(pipeline, connect=replace(pipeline.connect, connector=connector))

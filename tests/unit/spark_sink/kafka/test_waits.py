@@ -105,7 +105,7 @@ def test_waits_are_short_while_arrivals_may_go_untold(parts: tuple[Waits, Tail, 
     assert not tail.is_asleep
     told.complete = True
     waits.wait(0.5, ENDS, lacks=True)
-    assert told.waits == [(0.05, True)]
+    assert told.waits == [(0.25, True)]
 
 
 def test_a_record_of_a_tailed_topic_wakes_the_tail_and_a_row_does_not(
