@@ -155,7 +155,6 @@ class Observer:
                 "group.id": f"{pipeline.name}-observer",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 20,
                 "log_level": 3,
             },
         )
