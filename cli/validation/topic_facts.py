@@ -15,6 +15,7 @@ from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 from .table_facts import Readings, TableFacts, facts_of
 
@@ -28,6 +29,9 @@ class TopicFacts:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
+        self._changes: dict[tuple[str, int, int], ChangeId] = {}
+        """Target, version and time of a decision → the change that it decides; kept, because a
+        decision does not change, and to decode all of them takes seconds."""
 
     def picture(self) -> Picture:
         """What the topics say of all targets.
@@ -59,7 +63,9 @@ class TopicFacts:
         """Whether no record of a source's schema changes lies behind the last decided one."""
         last: dict[str, int] = {}
         for decided in picture.decided:
-            change = decided.decision.id
+            name = (decided.target, decided.version, decided.written_ms)
+            if (change := self._changes.get(name)) is None:
+                change = self._changes[name] = decided.decision.id
             last[change.source] = max(last.get(change.source, -1), change.offset)
         for extent in reader.extents([*ends]):
             begin = max(extent.begin, last.get(extent.topic, -1) + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import pymysql
@@ -70,7 +71,7 @@ def connect(server: Server, **options: Any) -> Connection:
         ConfigError: The password, or a file, is not where the pipeline file says.
     """
     try:
-        return pymysql.connect(**connection_arguments(server), **options)
+        return _Connection(**connection_arguments(server), **options)
     except pymysql.MySQLError as error:
         if fault := tls_fault(error):
             where = f"{server.host}:{server.port}"
@@ -88,6 +89,27 @@ def connect(server: Server, **options: Any) -> Connection:
             " Python lacks the package cryptography: install PyMySQL[rsa], or encrypt the"
             " connection",
         ) from error
+
+
+class _Connection(pymysql.connections.Connection):
+    """PyMySQL's connection; one context serves all those that check no certificate.
+
+    PyMySQL makes one for each connection, and loads the system's CAs into it, which nobody asks
+    then. That takes 20 ms of a processor.
+    """
+
+    def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+        own: Any = super()
+        made: ssl.SSLContext = own._create_ssl_ctx(sslp) if sslp else _unchecked()
+        return made
+
+
+@cache
+def _unchecked() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def connection_arguments(server: Server) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tests.unit.connectors.access.certificates import authority
 
 ROOT = Path(__file__).parents[4]
 MADE_BY = {
-    r"\bpymysql\.connect\(": "connectors/access/mysql.py",
+    r"\bpymysql\.(?:connect\(|connections\b)": "connectors/access/mysql.py",
     r"(?<!\.)\b(?:Consumer|Producer|AdminClient)\(": "connectors/access/kafka.py",
     r"\bHTTPSConnection\(": "connectors/kafka/registry.py",
     r"\brequests\.Session\(": "connectors/access/http.py",
@@ -58,13 +58,22 @@ def test_each_mode_checks_what_its_name_says(
 def test_a_missing_package_is_told_as_a_method_that_the_client_lacks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(**_: object) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("'cryptography' package is required for caching_sha2_password")
 
-    monkeypatch.setattr(pymysql, "connect", refuse)
+    monkeypatch.setattr(pymysql.connections.Connection, "connect", refuse)
     with pytest.raises(pymysql.OperationalError, match=r"install PyMySQL\[rsa\]") as raised:
         connect(source(Tls()))
     assert raised.value.args[0] == NO_PLUGIN
+
+
+def test_connections_that_check_nothing_have_one_context() -> None:
+    one, other = (connect(source(Tls()), defer_connect=True) for _ in range(2))
+    assert vars(one)["ctx"] is vars(other)["ctx"]
+    assert vars(one)["ctx"].verify_mode == ssl.CERT_NONE
+    assert vars(one)["_ssl_required"] is False, "a server without TLS is taken"
+    checking = connect(source(Tls(mode="verify-identity")), defer_connect=True)
+    assert vars(checking)["ctx"].verify_mode == ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize("client", MADE_BY)
