@@ -71,7 +71,7 @@ def connect(server: Server, **options: Any) -> Connection:
         ConfigError: The password, or a file, is not where the pipeline file says.
     """
     try:
-        return _Connection(**connection_arguments(server), **options)
+        return ServerConnection(**connection_arguments(server), **options)
     except pymysql.MySQLError as error:
         if fault := tls_fault(error):
             where = f"{server.host}:{server.port}"
@@ -91,7 +91,7 @@ def connect(server: Server, **options: Any) -> Connection:
         ) from error
 
 
-class _Connection(pymysql.connections.Connection):
+class ServerConnection(pymysql.connections.Connection):
     """PyMySQL's connection; one context serves all those that check no certificate.
 
     PyMySQL makes one for each connection, and loads the system's CAs into it, which nobody asks

@@ -17,6 +17,7 @@ from shardmerge.cli.checks.server_rules import (
 )
 from shardmerge.cli.checks.value_rules import year_findings
 from shardmerge.cli.servers import server_findings
+from shardmerge.connectors.access import mysql
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.policies import Keyless, RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
@@ -194,7 +195,7 @@ def test_the_catalog_of_an_iceberg_target_is_told_and_no_server_asked(
         asked.append(address["host"])
         raise pymysql.OperationalError(2003, "away")
 
-    monkeypatch.setattr(pymysql, "connect", connect)
+    monkeypatch.setattr(mysql, "ServerConnection", connect)
     catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
     pipeline = Pipeline(
         "p", Kafka("127.0.0.1:9092"), Connect("http://127.0.0.1:8083"), (SOURCE,),
@@ -305,7 +306,7 @@ def test_what_the_servers_say_of_columns_and_of_targets_named_by_groups_is_judge
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = _Server()
-    monkeypatch.setattr(pymysql, "connect", lambda **_: server)
+    monkeypatch.setattr(mysql, "ServerConnection", lambda **_: server)
     pipeline = Pipeline(
         "p", Kafka("127.0.0.1:9092"), Connect("http://127.0.0.1:8083", row_partitions=2), (SOURCE,),
         (

@@ -7,6 +7,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from shardmerge.connectors.access import mysql
 from shardmerge.connectors.access.mysql import NOT_ADMITTED
 from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.spark_sink.targets.mysql import tidb_loads
@@ -85,7 +86,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, servers: list[Scripted]) -> Any:
         warnings: list[tuple[Any, ...]] | None = None,
     ) -> MySqlSession:
         server = Scripted(version, error, warnings or [])
-        monkeypatch.setattr(pymysql, "connect", lambda **_: server)
+        monkeypatch.setattr(mysql, "ServerConnection", lambda **_: server)
         servers.append(server)
         return MySqlSession(MySqlAddress("db", 3306, "", ""))
 
@@ -253,7 +254,7 @@ def test_a_user_who_is_not_admitted_ends_the_sink_and_says_nothing_of_rows(
     def refuse(**_: object) -> None:
         raise pymysql.OperationalError(number, "no entry")
 
-    monkeypatch.setattr(pymysql, "connect", refuse)
+    monkeypatch.setattr(mysql, "ServerConnection", refuse)
     session = MySqlSession(MySqlAddress("db", 4000, "me", "geheim"))
     with pytest.raises(
         TargetLost, match=rf"does not admit user 'me': no entry \[{number}\]"
@@ -267,7 +268,7 @@ def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(**_: object) -> None:
         raise pymysql.OperationalError(2003, "connection refused")
 
-    monkeypatch.setattr(pymysql, "connect", refuse)
+    monkeypatch.setattr(mysql, "ServerConnection", refuse)
     with pytest.raises(TargetError) as away:
         MySqlSession(MySqlAddress("db", 4000, "", "")).execute("DO 0")
     assert away.value.retryable
