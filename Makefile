@@ -133,6 +133,16 @@ test-service: $(ARTIFACTS) | java ## The systemd unit on a real systemd in names
 test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a real Prometheus, and the JMX exporter on a real Connect
 	$(PY) -m pytest tests/monitoring $(ARGS)
 
+.PHONY: test-pages
+# Playwright drives the system's chromium: it fetches no browser.
+test-pages: build/pages/.installed ## The pages in a real browser, with axe-core (needs chromium; ARGS="--pictures docs/pictures")
+	PYTHONPATH=build/pages $(PY) -m pytest tests/pages $(ARGS)
+
+build/pages/.installed: tests/pages/requirements.txt $(READY)
+	@rm -rf $(@D)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --target $(@D) -r $<
+	@touch $@
+
 .PHONY: rollouts
 rollouts: $(ARTIFACTS) | java ## Play COUNT (100) random rollouts from SEED (0) on against the whole line
 	@PYTHONPATH=. $(PY) -m tests.e2e.runner --random $(or $(COUNT),100) --seed $(or $(SEED),0) $(ARGS)
@@ -229,6 +239,8 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		--all-extras --group dev pyproject.toml -o requirements.lock
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		docs/requirements.in -o docs/requirements.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		tests/pages/requirements.in -o tests/pages/requirements.txt
 
 clean: ## Everything built; keeps .venv and what was fetched
 	@rm -rf build/reports build/wheel build/site build/docs-venv build/pyfiles build/shardmerge.zip dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = {"requirements.lock", "LICENSE"}
+GENERATED = {"requirements.lock", "LICENSE", "idiomorph.min.js"}
 
 
 def tracked() -> list[Path]:

@@ -1,1 +1,1 @@
-"""What the status pages show, folded from the topics, and its HTML. Pure."""
+"""What the pages show, folded from the topics, as values. Pure."""

@@ -11,16 +11,22 @@ from collections import Counter, deque
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from shardmerge.schemas.ddl.describe import column_text
+from shardmerge.schemas.ddl.describe import definition
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
 from shardmerge.schemas.records.progress import SinkProgress
 
+from .column_history import ColumnEvent, ColumnHistory
+from .rates import Rates, Sample
+
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""
+_MOST_SHARED = 100_000
+"""Columns and lists of columns that are kept to be shared among shards; then they start anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,10 @@ class ShardView:
         version: Of the decision that brought it to this state.
         position: Of the same.
         reason, hint, code: Why it is held, what ends it, and the reason's code; "" otherwise.
-        column_ids: Identities of its columns that count in the joined schema.
+        columns: Its columns that count in the joined schema. Shards with equal columns mostly share
+            one object, so that comparing them is cheap.
+        latest: Its columns after all its changes; while it is held, these differ from ``columns``.
+        dropped: Identities that it had once and has no more.
         is_conflict: Whether it is held because there is no joined schema.
         ts_ms: When the schema change of that decision was made, in milliseconds since 1970.
     """
@@ -45,7 +54,9 @@ class ShardView:
     reason: str = ""
     hint: str = ""
     code: str = ""
-    column_ids: frozenset[str] = frozenset()
+    columns: tuple[ShardColumn, ...] = ()
+    latest: tuple[ShardColumn, ...] = ()
+    dropped: frozenset[str] = frozenset()
     is_conflict: bool = False
     ts_ms: int = 0
 
@@ -55,6 +66,8 @@ class ColumnView:
     """A joined column.
 
     Attributes:
+        column: As it is joined.
+        history: What happened to it, in version order.
         partial: Whether some live shard lacks it.
         missing_on: Those shards, sorted.
     """
@@ -64,11 +77,17 @@ class ColumnView:
     id: str
     partial: bool
     missing_on: tuple[ShardId, ...]
+    column: Column
+    history: tuple[ColumnEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TargetView:
-    """One target as a page shows it; shards sorted, decisions newest first."""
+    """One target as a page shows it; shards sorted, decisions newest first.
+
+    Attributes:
+        samples: What the sink told in the last minutes, oldest first.
+    """
 
     target: TargetTable
     version: int
@@ -77,6 +96,7 @@ class TargetView:
     shards: tuple[ShardView, ...]
     decisions: tuple[Decision, ...]
     progress: SinkProgress | None
+    samples: tuple[Sample, ...] = ()
 
     @property
     def held(self) -> tuple[ShardView, ...]:
@@ -95,9 +115,12 @@ class _Target:
     progress: SinkProgress | None = None
     version: int = 0
     shards: dict[ShardId, ShardView] = field(default_factory=dict)
-    paused: set[ShardId] = field(default_factory=set)
+    paused: dict[ShardId, int] = field(default_factory=dict)
+    """Since when, in milliseconds since 1970."""
     decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=MAX_DECISIONS))
     outcomes: Counter[Outcome] = field(default_factory=Counter)
+    history: ColumnHistory = field(default_factory=ColumnHistory)
+    rates: Rates = field(default_factory=Rates)
 
 
 class StatusView:
@@ -106,15 +129,22 @@ class StatusView:
     def __init__(self) -> None:
         self._targets: dict[TargetTable, _Target] = {}
         self._ignored: dict[str, Decision] = {}
+        self._columns: dict[ShardColumn, ShardColumn] = {}
+        self._lists: dict[tuple[ShardColumn, ...], tuple[ShardColumn, ...]] = {}
+        self.revision = 0
+        """How many records changed what is shown; a page is stale when this has grown."""
 
     def apply(self, record: Record) -> None:
         """Fold one record of the three topics; others change nothing."""
+        self.revision += 1
         if isinstance(record, Decision):
             self._decision(record)
         elif isinstance(record, JoinedSchema):
             self._target(record.target).joined = record
         elif isinstance(record, SinkProgress):
-            self._target(record.target).progress = record
+            state = self._target(record.target)
+            state.progress = record
+            state.rates.add(record)
 
     def targets(self) -> tuple[TargetView, ...]:
         """Every target, sorted by name."""
@@ -158,61 +188,123 @@ class StatusView:
             known = state.shards.get(release.shard)
             # A later change of a shard can still wait when an earlier one is let through.
             if known is not None and known.version <= release.through:
+                columns = self._without(known.latest, release.left_out)
                 state.shards[release.shard] = replace(
-                    known, state="live", reason="", hint="", code=""
+                    known, state="live", reason="", hint="", code="", columns=columns
                 )
+        state.history.add_statements(decision)
         if decision.shard is not None:
-            state.shards[decision.shard] = _after(decision, state.shards.get(decision.shard))
-        state.paused |= set(decision.pauses)
-        state.paused -= {*decision.resumes, *decision.leaves}
+            before = state.shards.get(decision.shard)
+            columns = self._shared(decision.columns)
+            state.shards[decision.shard] = _after(decision, columns, before)
+            if decision.live:
+                state.history.add_shard(decision, before.latest if before else None, columns)
+        for shard in decision.pauses:
+            state.paused.setdefault(shard, decision.ts_ms)
+        for shard in (*decision.resumes, *decision.leaves):
+            state.paused.pop(shard, None)
         for shard in decision.leaves:
             if (known := state.shards.get(shard)) is not None:
-                state.shards[shard] = replace(known, state="left", column_ids=frozenset())
+                state.shards[shard] = replace(known, state="left", columns=())
         if not decision.live and decision.shard is not None:
-            state.paused.discard(decision.shard)
+            state.paused.pop(decision.shard, None)
+
+    def _without(
+        self, columns: tuple[ShardColumn, ...], left_out: Container[str]
+    ) -> tuple[ShardColumn, ...]:
+        if not left_out:
+            return columns
+        return self._shared(
+            tuple(ShardColumn("", c.column) if c.id in left_out else c for c in columns)
+        )
+
+    def _shared(self, columns: tuple[ShardColumn, ...]) -> tuple[ShardColumn, ...]:
+        """The first object with these columns: 10,000 shards of 50 columns have few lists."""
+        if len(self._columns) + len(self._lists) > _MOST_SHARED:
+            self._columns.clear()
+            self._lists.clear()
+        known = self._lists.get(columns)
+        if known is None:
+            known = tuple(self._columns.setdefault(column, column) for column in columns)
+            self._lists[known] = known
+        return known
 
     def _view(self, target: TargetTable, state: _Target) -> TargetView:
         shards = tuple(as_paused(state.shards[s], state.paused) for s in sorted(state.shards))
         joined = state.joined
-        counting = [s for s in shards if s.state != "left" and s.column_ids]
+        missing = _Missing(shards)
         return TargetView(
             target=target,
             version=max(state.version, joined.version if joined else 0),
             columns=tuple(
-                _column(c.id, c.column, counting) for c in (joined.columns if joined else ())
+                _column(c, missing.of(c.id), state.history)
+                for c in (joined.columns if joined else ())
             ),
             schema=joined.schema if joined else None,
             shards=shards,
             decisions=tuple(reversed(state.decisions)),
             progress=state.progress,
+            samples=state.rates.samples(),
         )
 
 
-def _after(decision: Decision, earlier: ShardView | None) -> ShardView:
+class _Missing:
+    """Which live shards lack a column; shards that share their columns are looked at once."""
+
+    def __init__(self, shards: Iterable[ShardView]) -> None:
+        self._alike: dict[int, tuple[frozenset[str], list[ShardId]]] = {}
+        for shard in shards:
+            if shard.state != "left" and shard.columns:
+                key = id(shard.columns)
+                if key not in self._alike:
+                    self._alike[key] = (frozenset(c.id for c in shard.columns), [])
+                self._alike[key][1].append(shard.shard)
+
+    def of(self, column_id: str) -> tuple[ShardId, ...]:
+        """These shards, sorted."""
+        alike = self._alike.values()
+        return tuple(sorted(s for ids, names in alike if column_id not in ids for s in names))
+
+
+def _after(
+    decision: Decision, columns: tuple[ShardColumn, ...], earlier: ShardView | None
+) -> ShardView:
     """A shard after a decision about it."""
     assert decision.shard is not None
-    ids = frozenset(column.id for column in decision.columns)
-    view = ShardView(decision.shard, "live", decision.version, decision.position, column_ids=ids)
+    had = {c.id for c in earlier.latest} | earlier.dropped if earlier else frozenset[str]()
+    view = ShardView(
+        decision.shard,
+        "live",
+        decision.version,
+        decision.position,
+        columns=columns,
+        latest=columns,
+        dropped=frozenset(had - {c.id for c in columns} - {""}),
+        ts_ms=decision.ts_ms,
+    )
     if not decision.live:
-        return replace(view, state="left", column_ids=frozenset())
+        return replace(view, state="left", columns=(), latest=(), dropped=frozenset())
     if decision.outcome is not Outcome.HOLD:
         return view
     # A held shard counts with its columns before the conflicting change.
-    held = replace(
+    return replace(
         view,
         state="held",
         reason=decision.reason,
         hint=decision.hint,
         code=decision.code,
         is_conflict=bool(decision.conflict),
-        ts_ms=decision.ts_ms,
+        columns=earlier.columns if earlier is not None else (),
     )
-    before = earlier.column_ids if earlier is not None else frozenset()
-    return replace(held, column_ids=before)
 
 
-def as_paused(shard: ShardView, paused: Container[ShardId]) -> ShardView:
-    """The shard as paused, if it is one of these and nothing holds it."""
+def as_paused(shard: ShardView, paused: Mapping[ShardId, int]) -> ShardView:
+    """The shard as paused, if it is one of these and nothing holds it.
+
+    Args:
+        shard: Any.
+        paused: Shard → since when, in milliseconds since 1970; 0 where that is not known.
+    """
     if shard.state != "live" or shard.shard not in paused:
         return shard
     return replace(
@@ -221,14 +313,20 @@ def as_paused(shard: ShardView, paused: Container[ShardId]) -> ShardView:
         reason="paused by an operator, or by its route",
         hint=f"shardmerge command resume --pipeline FILE --shard {shard.shard}",
         code="SM-1613",
+        ts_ms=paused[shard.shard],
     )
 
 
-def _column(column_id: str, column: Column, shards: Iterable[ShardView]) -> ColumnView:
-    missing = tuple(s.shard for s in shards if column_id not in s.column_ids)
-    return ColumnView(column.name, definition(column), column_id, bool(missing), missing)
-
-
-def definition(column: Column) -> str:
-    """Type and properties of a column, as SQL without its name."""
-    return column_text(replace(column, name="")).removeprefix("``").strip()
+def _column(
+    joined: ShardColumn, missing: tuple[ShardId, ...], history: ColumnHistory
+) -> ColumnView:
+    column = joined.column
+    return ColumnView(
+        column.name,
+        definition(column),
+        joined.id,
+        bool(missing),
+        missing,
+        column,
+        history.of(joined.id, column.name),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -11,26 +11,25 @@ from typing import Any
 from aiohttp import web
 from faust.web.drivers.aiohttp import Web as FaustWeb
 
-from shardmerge.agents.status import pages
-from shardmerge.agents.status.view import StatusView
+from shardmerge.agents.pages import render
+from shardmerge.agents.pages.asset_files import assets
+from shardmerge.agents.status import plain
+from shardmerge.agents.status.matrix import matrix
+from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.agents.status.view_metrics import view_samples
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.endpoint import exposition
 from shardmerge.connectors.metrics.family import Sample, Samples
 
+from .answers import HEADERS, asked_of, html, json_answer
 from .consumer import ViewReader
-
-_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
-}
+from .events import RevisionEvents
 
 
 class StatusWeb(FaustWeb):  # type: ignore[misc]
-    """Serves ``/``, ``/target/<database>.<table>``, their twins in ``/api/``, health and metrics.
+    """Serves ``/``, ``/target/<database>.<table>``, what they load, ``/api``, health and metrics.
+
+    Pages are made in a thread of their own: the agents share this event loop.
 
     Args:
         measured: What the worker counts besides the view. It is told whether the agents consume.
@@ -56,36 +55,69 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         self._view = view
         self._reader = reader
         self._measured = measured
+        self._events = RevisionEvents(lambda: view.revision)
         routes: dict[str, Callable[[web.Request], Any]] = {
             "/": self._index,
             "/target/{name}": self._target,
+            "/assets/{name}": self._asset,
+            "/events": self._events.serve,
             "/api/status": self._api_status,
             "/api/target/{name}": self._api_target,
+            "/api/target/{name}/matrix": self._api_matrix,
             "/healthz": self._healthz,
             "/metrics": self._metrics,
         }
         for path, handler in routes.items():
             self.web_app.router.add_get(path, handler)
+        # aiohttp waits for open answers before it ends.
+        self.web_app.on_shutdown.append(self._events.end)
+
+    def _frame(self) -> render.Frame:
+        now_ms = time.time_ns() // 1_000_000
+        return render.Frame(self._pipeline, self._reader.caught_up, self._view.revision, now_ms)
 
     async def _index(self, _: web.Request) -> web.Response:
-        return _html(pages.index_page(self._view, self._pipeline, self._reader.caught_up))
+        targets, ignored = self._view.targets(), self._view.ignored()[: plain.RECENT]
+        return html(await asyncio.to_thread(render.overview_page, self._frame(), targets, ignored))
 
     async def _target(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         target = self._view.target(name)
         if target is None:
-            page = pages.missing_page(name, self._pipeline, self._reader.caught_up)
-            return _html(page, status=404)
-        return _html(pages.target_page(target, self._pipeline, self._reader.caught_up))
+            return html(render.missing_page(self._frame(), name), status=404)
+        asked = asked_of(request.query)
+        return html(await asyncio.to_thread(render.target_page, self._frame(), target, asked))
+
+    async def _asset(self, request: web.Request) -> web.Response:
+        asset = assets().get(request.match_info["name"])
+        if asset is None:
+            raise web.HTTPNotFound
+        # The version in the address is that of the content.
+        headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+        return web.Response(
+            body=asset.content, content_type=asset.content_type, charset="utf-8", headers=headers
+        )
 
     async def _api_status(self, _: web.Request) -> web.Response:
-        return _json(pages.status_json(self._view, self._pipeline, self._reader.caught_up))
+        return json_answer(plain.status_json(self._view, self._pipeline, self._reader.caught_up))
 
     async def _api_target(self, request: web.Request) -> web.Response:
+        return await self._told(request, plain.target_json)
+
+    async def _api_matrix(self, request: web.Request) -> web.Response:
+        asked = asked_of(request.query)
+
+        def told(target: TargetView) -> Any:
+            found = matrix(target, asked.search, every_column=asked.every_column, page=asked.page)
+            return plain.matrix_json(found)
+
+        return await self._told(request, told)
+
+    async def _told(self, request: web.Request, told: Callable[[TargetView], Any]) -> web.Response:
         target = self._view.target(request.match_info["name"])
         if target is None:
-            return _json({"error": "no decision names this target"}, status=404)
-        return _json(pages.target_json(target))
+            return json_answer({"error": "no decision names this target"}, status=404)
+        return json_answer(await asyncio.to_thread(told, target))
 
     async def _healthz(self, _: web.Request) -> web.Response:
         """200 when the agents consume, 503 while they start, recover or rebalance."""
@@ -96,7 +128,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             if tp.topic not in self.app.tables.changelog_topics
         )
         answer = {"ready": ready, "assigned": assigned, "view_caught_up": self._reader.caught_up}
-        return _json(answer, status=200 if ready else 503)
+        return json_answer(answer, status=200 if ready else 503)
 
     def _is_ready(self) -> bool:
         completed = self.app.tables.recovery.completed.is_set()
@@ -106,7 +138,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         """The metrics, for Prometheus."""
         measured = await self._measured(self._is_ready())
         answer = exposition(partial(self._samples, measured), request.headers.get("Accept", ""))
-        headers = {**_HEADERS, "Content-Type": answer.content_type}
+        headers = {**HEADERS, "Content-Type": answer.content_type}
         return web.Response(body=answer.body, headers=headers)
 
     def _samples(self, measured: Samples) -> Iterator[Sample]:
@@ -114,12 +146,3 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         yield Sample(catalog.AGENTS_VIEW, (), int(self._reader.caught_up))
         yield from measured
         yield from view_samples(self._view, time.time_ns() // 1_000_000)
-
-
-def _html(text: str, *, status: int = 200) -> web.Response:
-    return web.Response(text=text, content_type="text/html", status=status, headers=_HEADERS)
-
-
-def _json(value: Any, *, status: int = 200) -> web.Response:
-    text = json.dumps(value, ensure_ascii=False, indent=1)
-    return web.Response(text=text, content_type="application/json", status=status, headers=_HEADERS)

@@ -7,7 +7,7 @@ import re
 from shardmerge.agents.coordination.identities import known_names
 from shardmerge.agents.coordination.state.shard_state import Hold, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.status.view import definition
+from shardmerge.schemas.ddl.describe import definition
 from shardmerge.schemas.lattice.joined import Conflict
 from shardmerge.schemas.model.names import ShardId
 

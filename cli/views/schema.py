@@ -6,7 +6,7 @@ from difflib import ndiff
 
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.replay.facts import create_table, schema_lines, schema_text
-from shardmerge.agents.status.view import definition
+from shardmerge.schemas.ddl.describe import definition
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 

@@ -60,7 +60,7 @@ def _view_of(state: TargetState, picture: Picture) -> TargetView:
         view = ShardView(name, "live", shard.version, shard.position)
         if hold is not None:
             view = replace(view, state="held", reason=hold.reason, hint=hold.hint, code=hold.code)
-        shards.append(as_paused(view, (name,) if shard.paused else ()))
+        shards.append(as_paused(view, {name: 0} if shard.paused else {}))
     progress = picture.progress.get(state.target)
     return TargetView(state.target, state.version, (), None, tuple(shards), (), progress)
 

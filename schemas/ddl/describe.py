@@ -6,6 +6,8 @@ widths and the position of a column are not in the text. People read these texts
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardmerge.schemas.ddl.canonical.literals import normal_literal
 from shardmerge.schemas.model.mysql_text import column_type, string_literal
 from shardmerge.schemas.model.names import quote_identifier
@@ -118,6 +120,11 @@ def column_text(column: Column) -> str:
     if column.invisible:
         text += " INVISIBLE"
     return text
+
+
+def definition(column: Column) -> str:
+    """Type and properties of a column, as SQL without its name and comment."""
+    return column_text(replace(column, name="")).removeprefix("``").strip()
 
 
 def _name(name: str) -> str:

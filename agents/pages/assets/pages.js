@@ -1,0 +1,86 @@
+// Keeps a page up to date: the worker tells when something changed, and the page is fetched again and morphed in
+// place, so that focus, scrolling and opened details stay. Without this script every page works, and stays as it is.
+(() => {
+  "use strict";
+  const LEAST_PAUSE_MS = 1000; // between two fetches of a page
+  const AGES_MS = 30000; // so long a page may stay without news: it tells how long ago things were
+  const main = document.getElementById("main");
+  const live = document.getElementById("live");
+  if (!main || !live) return;
+
+  let stale = false;
+  let fetching = false;
+  let pauseMs = LEAST_PAUSE_MS;
+  let fetchedAt = Date.now();
+  let shown = main.dataset.revision;
+
+  const tell = (text, state) => {
+    if (live.textContent !== text) live.textContent = text;
+    live.dataset.state = state;
+  };
+
+  const isSelecting = () => {
+    const selection = document.getSelection();
+    return selection !== null && !selection.isCollapsed && main.contains(selection.anchorNode);
+  };
+
+  const callbacks = {
+    // What the reader opened, or typed, is the reader's.
+    beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
+    beforeNodeMorphed: (node) => !(node.nodeType === 1 && node.hasAttribute("data-keep")),
+  };
+
+  const refresh = async () => {
+    if (fetching || document.hidden || isSelecting() || main.hasAttribute("data-still")) return;
+    fetching = true;
+    stale = false;
+    const begun = performance.now();
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const text = await answer.text();
+      const page = new DOMParser().parseFromString(text, "text/html");
+      const fresh = page.getElementById("main");
+      if (!fresh) throw new Error(`status ${answer.status}`);
+      if (!isSelecting()) {
+        Idiomorph.morph(main, fresh, { ignoreActiveValue: true, callbacks });
+        document.title = page.title;
+        shown = fresh.dataset.revision;
+      }
+      tell("live", "live");
+    } catch {
+      tell("no answer: this page may be old", "lost");
+    }
+    // A page that takes long is asked for less often.
+    pauseMs = Math.max(LEAST_PAUSE_MS, 10 * (performance.now() - begun));
+    fetchedAt = Date.now();
+    fetching = false;
+  };
+
+  const look = () => {
+    const waited = Date.now() - fetchedAt;
+    if (stale ? waited >= pauseMs : waited >= AGES_MS) refresh();
+  };
+
+  const events = new EventSource("/events");
+  events.addEventListener("revision", (event) => {
+    if (live.dataset.state !== "live") tell("live", "live");
+    if (event.data !== shown) stale = true;
+    look();
+  });
+  events.onerror = () => tell("no answer: this page may be old", "lost");
+  setInterval(look, 1000);
+  document.addEventListener("visibilitychange", look);
+
+  // The search shows what fits while it is typed.
+  let typing = 0;
+  document.addEventListener("input", (event) => {
+    const form = event.target.form;
+    if (!form || !form.hasAttribute("data-live")) return;
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      const asked = new URLSearchParams(new FormData(form));
+      history.replaceState(null, "", `${location.pathname}?${asked}`);
+      refresh();
+    }, 250);
+  });
+})();

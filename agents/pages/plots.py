@@ -1,0 +1,58 @@
+"""Numbers over time as lines of a picture. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shardmerge.agents.status.rates import Sample, rates
+
+WIDTH, HEIGHT = 400, 60
+_EDGE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One line.
+
+    Attributes:
+        points: As SVG's ``polyline`` has them, in a picture of ``width`` × ``height``.
+        begin_ms, end_ms: Of the picture, in milliseconds since 1970.
+        last, most: The latest and the greatest number.
+    """
+
+    name: str
+    points: str
+    begin_ms: int
+    end_ms: int
+    last: float
+    most: float
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def plots(samples: Sequence[Sample]) -> tuple[Plot, ...]:
+    """Rows per second and waiting rows; none before the second report."""
+    speed = [(rate.ts_ms, rate.rows_per_s) for rate in rates(samples)]
+    if not speed:
+        return ()
+    begin, end = samples[0].ts_ms, samples[-1].ts_ms
+    # A rate is that of the whole time since the report before it.
+    steps = [point for at, (ms, value) in enumerate(speed)
+             for point in ((speed[at - 1][0] if at else begin, value), (ms, value))]  # fmt: skip
+    parked = [(sample.ts_ms, float(sample.parked)) for sample in samples]
+    return (
+        _plot("Rows per second", steps, begin, end),
+        _plot("Rows waiting", parked, begin, end),
+    )
+
+
+def _plot(name: str, values: Sequence[tuple[int, float]], begin: int, end: int) -> Plot:
+    most = max(value for _, value in values)
+    span, top = max(1, end - begin), most or 1.0
+    points = " ".join(
+        f"{(ms - begin) / span * WIDTH:.0f},"
+        f"{HEIGHT - _EDGE - value / top * (HEIGHT - 2 * _EDGE):.1f}"
+        for ms, value in values
+    )
+    return Plot(name, points, begin, end, values[-1][1], most)

@@ -1,0 +1,191 @@
+"""View models in, HTML out, by templates that escape whatever they are given. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from urllib.parse import quote, urlencode
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from shardmerge.agents.status.ages import age, moment
+from shardmerge.agents.status.column_history import ColumnEvent
+from shardmerge.agents.status.matrix import Cell, matrix
+from shardmerge.agents.status.overview import summary
+from shardmerge.agents.status.timeline import lanes, runs, timeline
+from shardmerge.agents.status.view import TargetView
+from shardmerge.schemas.codes.registry import coded
+from shardmerge.schemas.records.decisions import Decision
+
+from .asset_files import assets
+from .plots import plots
+
+MOST_NAMES = 200
+"""Names of one group's shards on a page; others are found by the search."""
+MOST_EVENTS = 8
+MOST_OPEN = 100
+MOST_ENTRIES = 60
+"""Decisions on one page."""
+
+_SIGNS = (
+    (Cell.SAME, "✓", "as the target has it"),
+    (Cell.MISSING, "–", "never had it"),
+    (Cell.DROPPED, "✗", "dropped it"),
+    (Cell.RENAMED, "↷", "has it under another name"),
+    (Cell.TYPE, "≠", "has another type"),
+    (Cell.LEFT_OUT, "⊘", "is left out: not merged"),
+    (Cell.WAITS, "!", "held: wants a change that contradicts"),
+)
+_MARKS = {
+    "emit": "▲", "hold": "■", "no-op": "○", "released": "▷", "refused": "✗", "executed": "✓",
+    "debt": "◷", "waiting": "◷", "executing": "…", "not known": "?",
+}  # fmt: skip
+_EVENTS = {
+    "first": "came", "added": "added", "dropped": "dropped", "left out": "left out",
+    "renamed": "renamed to {0}", "changed": "changed to {0}", "target": "the target changed",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What every page has.
+
+    Attributes:
+        pipeline: Its name.
+        caught_up: Whether the worker has read everything that was there when it started.
+        revision: Of the view; another one means that the page is stale.
+        now_ms: Milliseconds since 1970.
+    """
+
+    pipeline: str
+    caught_up: bool
+    revision: int
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a reader asked a target's page for.
+
+    Attributes:
+        search: Part of a shard's name.
+        every_column: Whether columns that are the same everywhere are shown, too.
+        page: Part of the groups of shards, from 1.
+        older: How many of the newest decisions are passed over.
+    """
+
+    search: str = ""
+    every_column: bool = False
+    page: int = 1
+    older: int = 0
+
+
+def overview_page(
+    frame: Frame, targets: Iterable[TargetView], ignored: Sequence[Decision] = ()
+) -> str:
+    """The page at ``/``.
+
+    Args:
+        frame: Of the page.
+        targets: All of them.
+        ignored: Decisions about statements that concern no shard, newest first.
+    """
+    summaries = [summary(target, frame.now_ms) for target in targets]
+    order = ("failing", "refused", "held", "paused", "waiting", "silent", "flows")
+    summaries.sort(key=lambda s: (order.index(s.state), s.target.target))
+    return _page("overview.html", frame=frame, summaries=summaries, ignored=ignored)
+
+
+def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str:
+    """The page of one target."""
+    entries = timeline(target, asked.older, MOST_ENTRIES)
+    older = asked.older + MOST_ENTRIES
+    path = _link(target)
+
+    def part(page: int) -> str:
+        query = {"search": asked.search, "page": str(page)}
+        if asked.every_column:
+            query["columns"] = "all"
+        return f"{path}?{urlencode(query)}#matrix"
+
+    return _page(
+        "target.html",
+        frame=frame,
+        target=target,
+        asked=asked,
+        summary=summary(target, frame.now_ms),
+        matrix=matrix(target, asked.search, every_column=asked.every_column, page=asked.page),
+        plots=plots(target.samples),
+        lanes=lanes(target),
+        runs=runs(entries),
+        shown=len(entries),
+        part=part,
+        more_entries=older < len(target.decisions),
+        older=f"{path}?{urlencode({'older': older})}#timeline",
+    )
+
+
+def missing_page(frame: Frame, name: str) -> str:
+    """What is served for a target that no decision names."""
+    return _page("missing.html", frame=frame, name=name)
+
+
+def _page(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    folder = resources.files(__package__) / "templates"
+    found = Environment(
+        loader=FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals.update(
+        age=age,
+        moment=moment,
+        coded=coded,
+        count=_count,
+        number=_number,
+        rate=_rate,
+        link=_link,
+        told=_told,
+        version=lambda name: assets()[name].version,
+        signs=_SIGNS,
+        sign={kind: sign for kind, sign, _ in _SIGNS},
+        marks=_MARKS,
+        most_names=MOST_NAMES,
+        most_events=MOST_EVENTS,
+        most_open=MOST_OPEN,
+        here="",
+    )
+    return found
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _number(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _rate(rows_per_s: float | None) -> str:
+    return "–" if rows_per_s is None else f"{rows_per_s:,.0f}"
+
+
+def _link(target: TargetView) -> str:
+    return f"/target/{quote(str(target.target), safe='')}"
+
+
+def _told(event: ColumnEvent) -> str:
+    """An event in a few words."""
+    told = _EVENTS[event.kind].format(event.detail)
+    if event.kind == "target":
+        return told
+    return f"{told} on {event.shard}" if event.count == 1 else f"{told}, {event.count:,} times"

@@ -1,0 +1,35 @@
+"""Moments and ages as people read them. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def moment(ms: int) -> str:
+    """A moment as text.
+
+    Args:
+        ms: Milliseconds since 1970; 0, which a record of an earlier version has, gives "".
+    """
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if ms else ""
+
+
+def age(ms: int, now_ms: int) -> str:
+    """How long ago a moment was, in its two largest units, such as ``3 h 12 min``.
+
+    Args:
+        ms: Milliseconds since 1970; 0 gives "".
+        now_ms: The present, likewise.
+    """
+    if not ms:
+        return ""
+    left = max(0, now_ms - ms) // 1000
+    for place, (seconds, unit) in enumerate(_UNITS):
+        if left >= seconds:
+            text = f"{left // seconds} {unit}"
+            if place + 1 < len(_UNITS) and (rest := left % seconds // _UNITS[place + 1][0]):
+                text += f" {rest} {_UNITS[place + 1][1]}"
+            return text
+    return "0 s"

@@ -1,0 +1,47 @@
+"""The answers of the web server: their headers, and what a query asks for. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from shardmerge.agents.pages.render import Asked
+
+HEADERS = {
+    # Nothing is loaded from another host, and no script or style stands in a page.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_MOST_DIGITS = 9
+
+
+def html(text: str, *, status: int = 200) -> web.Response:
+    """A page."""
+    return web.Response(text=text, content_type="text/html", status=status, headers=HEADERS)
+
+
+def json_answer(value: Any, *, status: int = 200) -> web.Response:
+    """A plain value as JSON."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    return web.Response(text=text, content_type="application/json", status=status, headers=HEADERS)
+
+
+def asked_of(query: Mapping[str, str]) -> Asked:
+    """What a query asks for; what is no number counts as not asked."""
+    return Asked(
+        search=query.get("search", "").strip(),
+        every_column=query.get("columns") == "all",
+        page=_whole(query.get("page", ""), 1),
+        older=_whole(query.get("older", ""), 0),
+    )
+
+
+def _whole(text: str, default: int) -> int:
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else default

@@ -1,0 +1,252 @@
+"""A pipeline with everything that a page can show, decided by the agents' own functions.
+
+Statements run through both agents in memory; what the sink would tell is added by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from shardmerge.agents.preview.line import Answer, Line, LineState
+from shardmerge.agents.preview.rollout import RolloutStep, TableFile
+from shardmerge.agents.status.view import StatusView
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome, StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind
+from shardmerge.schemas.records.progress import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
+
+NOW_MS = 1_795_000_000_000
+ORDERS = TargetTable("merged", "orders")
+ITEMS = TargetTable("merged", "items")
+_FILE = """
+[pipeline]
+name = "shop"
+[kafka]
+bootstrap_servers = "kafka:9092"
+[connect]
+url = "http://connect:8083"
+[target]
+host = "target"
+port = 1
+user = "u"
+password = ""
+[[routes]]
+database = 'app'
+table = 'orders_\\d+'
+target = "merged.orders"
+leave_out = "secret"
+renames = "map"
+[[routes]]
+database = 'app'
+table = 'items_\\d+'
+target = "merged.items"
+"""
+_SOURCE = """
+[[sources]]
+name = "s{number}"
+host = "h"
+port = 1
+user = "u"
+password = ""
+server_id = {number}
+version = "8.0.36"
+charset = "utf8mb4"
+"""
+
+
+def pipeline(sources: int = 2) -> Pipeline:
+    """The example's, with that many sources."""
+    return parse_pipeline(
+        _FILE + "".join(_SOURCE.format(number=n) for n in range(1, sources + 1)), {}
+    )
+
+
+class ExampleLine:
+    """Both agents of a pipeline, and the view that their records make."""
+
+    def __init__(self, of: Pipeline, now_ms: int = NOW_MS) -> None:
+        self.line = Line(of)
+        self.state = LineState()
+        self.view = StatusView()
+        self.now_ms = now_ms - 6 * 3_600_000
+
+    def table(self, shard: ShardId, columns: str) -> None:
+        """Let a snapshot describe a table."""
+        file = TableFile(shard, f"CREATE TABLE `{shard.table}` ({columns})")
+        self.state, answers = self.line.described(self.state, file)
+        self._tell(answers, file.sql)
+
+    def run(self, shard: ShardId, sql: str, after_s: int = 600) -> None:
+        """Let a source execute a statement, some time after the last one."""
+        self.now_ms += after_s * 1000
+        self.state, answers = self.line.executed(self.state, RolloutStep(shard, sql))
+        self._tell(answers, sql)
+
+    def command(self, target: TargetTable, kind: CommandKind, shard: ShardId | None = None) -> None:
+        """Let an operator give a command."""
+        self.state, answer = self.line.commanded(self.state, target, kind, shard)
+        assert answer is not None
+        self._tell((answer,), f"{kind.value} {shard or ''}")
+
+    def _tell(self, answers: Sequence[Answer], ddl: str) -> None:
+        for answer in answers:
+            decision = answer.decision
+            if decision.ts_ms == 0:
+                decision = replace(decision, ts_ms=self.now_ms)
+            if not decision.ddl:
+                decision = replace(decision, ddl=ddl)
+            state = answer.after
+            if state is not None:
+                self.view.apply(
+                    JoinedSchema(
+                        state.target,
+                        state.version,
+                        state.columns,
+                        state.schema,
+                        len(state.shards),
+                        len(state.held),
+                    )
+                )
+            self.view.apply(decision)
+
+
+def orders(number: int) -> ShardId:
+    """A shard of ``merged.orders``."""
+    return ShardId(f"s{1 + number % 2}", "app", f"orders_{number}")
+
+
+def items(number: int) -> ShardId:
+    """A shard of ``merged.items``."""
+    return ShardId(f"s{1 + number % 2}", "app", f"items_{number}")
+
+
+_ORDERS = (
+    "id INT PRIMARY KEY, customer VARCHAR(80) NOT NULL, total INT NOT NULL, note VARCHAR(200), "
+    "secret VARCHAR(20), created DATETIME"
+)
+
+
+def example(shards: int = 12, now_ms: int = NOW_MS) -> ExampleLine:
+    """A target with every kind of cell, a held shard, debts and waits; and one that flows."""
+    found = ExampleLine(pipeline(), now_ms)
+    for number in range(shards):
+        found.table(orders(number), _ORDERS)
+    for number in range(3):
+        found.table(items(number), "id INT PRIMARY KEY, name VARCHAR(40)")
+        found.run(items(number), f"ALTER TABLE items_{number} ADD COLUMN price INT", 1)
+    for number in range(5):
+        found.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN level INT", 60)
+    found.run(orders(0), "ALTER TABLE orders_0 MODIFY total BIGINT NOT NULL")
+    found.run(orders(1), "ALTER TABLE orders_1 RENAME COLUMN customer TO buyer")
+    found.run(orders(2), "ALTER TABLE orders_2 DROP COLUMN note")
+    found.run(orders(7), "ALTER TABLE orders_7 ADD COLUMN level DATE")
+    found.command(ORDERS, CommandKind.PAUSE, orders(9))
+    found.run(ShardId("s1", "app", "other"), "CREATE TABLE other (id INT)")
+    progress(found, now_ms)
+    return found
+
+
+def progress(found: ExampleLine, now_ms: int) -> None:
+    """What the sink tells of the example, several times."""
+    target = found.view.target(str(ORDERS))
+    other = found.view.target(str(ITEMS))
+    assert target is not None
+    assert other is not None
+    for report in range(60):
+        at = now_ms - (60 - report) * 1000
+        rows = 1_000_000 + report * (900 + 37 * (report % 7))
+        parked = max(0, report - 20) * 25
+        found.view.apply(
+            SinkProgress(
+                ORDERS,
+                target.version - 1,
+                rows,
+                (
+                    StatementProgress(
+                        target.version - 1,
+                        0,
+                        "ALTER TABLE `merged`.`orders` DROP COLUMN `old`",
+                        StatementKind.CONTRACTING,
+                        "debt",
+                        "waits for rows of s2/app.orders_7 before binlog.000002:44",
+                        now_ms - 900_000,
+                        "SM-1501",
+                    ),
+                ),
+                (
+                    ShardProgress(orders(0), 5_000),
+                    ShardProgress(
+                        orders(7),
+                        12,
+                        "held by version 20",
+                        "see the hold",
+                        SourcePosition(0, "binlog.000002", 44, 0),
+                        now_ms - 5_400_000,
+                        parked,
+                    ),
+                    ShardProgress(
+                        orders(4),
+                        12,
+                        "waits until the target can reach version 19",
+                        "",
+                        SourcePosition(0, "binlog.000002", 40, 0),
+                        now_ms - 30_000,
+                        40,
+                        0,
+                    ),
+                ),
+                at,
+            )
+        )
+        found.view.apply(SinkProgress(ITEMS, other.version, report * 10, (), (), at))
+
+
+def failing(found: ExampleLine, now_ms: int) -> None:
+    """Rows of ``merged.items`` that cannot be applied."""
+    failure = FailureProgress(
+        "Data too long for column 'name' at row 1", "look at the column's type",
+        "shop.s1.app.items_0/0@512", 12, now_ms - 120_000, "SM-3105",
+    )  # fmt: skip
+    target = found.view.target(str(ITEMS))
+    assert target is not None
+    record = SinkProgress(ITEMS, target.version, 600, (), (), now_ms, failure)
+    found.view.apply(record)
+
+
+def wide(shards: int, columns: int, odd: int = 100) -> StatusView:
+    """A view of one target; of so many shards each one lacks other columns than the next."""
+    names = ", ".join(f"c{n} INT" for n in range(columns))
+    found = ExampleLine(pipeline())
+    found.table(orders(0), f"id INT PRIMARY KEY, {names}")
+    target = found.view.target(str(ORDERS))
+    assert target is not None
+    (first,) = target.decisions
+    joined = found.state.targets[ORDERS]
+    view = StatusView()
+    view.apply(JoinedSchema(ORDERS, shards, joined.columns, joined.schema, shards))
+    for number in range(shards):
+        has = first.columns
+        if number % odd == 0:
+            without = 1 + number // odd % columns
+            has = (*has[:without], *has[without + 1 + number // odd // columns :])
+        view.apply(_copy(first, number + 1, orders(number), tuple(replace(c) for c in has)))
+    return view
+
+
+def _copy(
+    first: Decision, version: int, shard: ShardId, columns: tuple[ShardColumn, ...]
+) -> Decision:
+    return replace(
+        first, version=version, shard=shard, columns=columns, statements=(),
+        outcome=Outcome.NOOP, ts_ms=NOW_MS,
+    )  # fmt: skip

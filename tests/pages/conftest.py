@@ -1,0 +1,71 @@
+"""The system's chromium, and the example's pages as the agents' web server serves them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.example_pages import ExampleLine, example, failing
+from tests.served_pages import served
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "desktop": {"viewport": {"width": 1280, "height": 900}},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", type=Path, help="a folder that gets screenshots of the pages")
+
+
+@pytest.fixture(scope="session")
+def pictures(request: pytest.FixtureRequest) -> Path | None:
+    """Where screenshots go; None without --pictures."""
+    folder: Path | None = request.config.getoption("--pictures")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium")
+    assert found is not None, "install Debian's package chromium"
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def line() -> ExampleLine:
+    now_ms = time.time_ns() // 1_000_000
+    made = example(now_ms=now_ms)
+    failing(made, now_ms)
+    return made
+
+
+@pytest.fixture
+def url(line: ExampleLine) -> Iterator[str]:
+    with served(line.view) as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page of desktop size; what its console complains of fails the test."""
+    context = browser.new_context(**LOOKS["desktop"])
+    opened = context.new_page()
+    complaints: list[str] = []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on(
+        "console", lambda told: complaints.append(told.text) if told.type == "error" else None
+    )
+    yield opened
+    context.close()
+    assert complaints == []

@@ -1,0 +1,119 @@
+"""The pages in a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.example_pages import ITEMS, ORDERS, ExampleLine, items, orders, wide
+from tests.pages.conftest import LOOKS
+from tests.served_pages import served
+
+PATHS = {"overview": "/", "target": f"/target/{ORDERS}", "missing": "/target/no.such"}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", PATHS)
+def test_axe_finds_nothing_and_nothing_sticks_out(
+    browser: Browser, url: str, name: str, look: str, pictures: Path | None
+) -> None:
+    context = browser.new_context(**LOOKS[look])
+    page = context.new_page()
+    page.goto(url + PATHS[name])
+    expect(page.locator("#live")).to_have_text("live")
+    for details in page.locator("details").all()[:20]:
+        details.evaluate("node => node.open = true")
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    width = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert width[0] <= width[1]
+    if pictures is not None:
+        pictures.mkdir(parents=True, exist_ok=True)
+        page.reload()
+        page.screenshot(path=pictures / f"page-{name}-{look}.png")
+    context.close()
+
+
+def test_a_page_follows_what_happens_and_keeps_what_was_opened_and_where_one_stands(
+    page: Page, url: str, line: ExampleLine
+) -> None:
+    page.goto(f"{url}/target/{ITEMS}")
+    expect(page.locator("#live")).to_have_text("live")
+    history = page.locator('details[id^="history-"]').first
+    history.locator("summary").click()
+    expect(history).to_have_attribute("open", "")
+    page.locator("#search").focus()
+    line.run(orders(3), "ALTER TABLE orders_3 ADD COLUMN other INT")
+    line.run(items(1), "ALTER TABLE items_1 ADD COLUMN colour VARCHAR(10)")
+    expect(page.locator("#timeline ~ table")).to_contain_text("ADD COLUMN colour", timeout=20_000)
+    expect(history).to_have_attribute("open", "")
+    assert page.evaluate("document.activeElement.id") == "search"
+
+
+def test_the_search_shows_what_fits_while_it_is_typed(page: Page, url: str) -> None:
+    page.goto(url + PATHS["target"])
+    expect(page.locator("#live")).to_have_text("live")
+    page.locator("#search").press_sequentially("orders_1")
+    expect(page.locator("#matrix ~ p[role=status]")).to_contain_text("3 of 12 shards")
+    expect(page).to_have_url(re.compile(r"search=orders_1"))
+    assert page.locator("#search").input_value() == "orders_1"
+
+
+def test_everything_is_reached_with_the_keyboard(page: Page, url: str) -> None:
+    page.goto(url + "/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#main"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("merged.")
+    seen = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.add(page.evaluate("document.activeElement.id || document.activeElement.ariaLabel"))
+    assert "search" in seen
+
+
+def test_the_page_works_without_scripts(browser: Browser, url: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(url + PATHS["target"])
+    page.locator("#search").fill("orders_1")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("#matrix ~ p[role=status]")).to_contain_text("3 of 12 shards")
+    context.close()
+
+
+def test_nothing_is_loaded_from_another_host(page: Page, url: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(url + PATHS["target"])
+    expect(page.locator("#live")).to_have_text("live")
+    assert {each for each in asked if not each.startswith((url, "data:"))} == set()
+
+
+def test_a_page_says_when_the_worker_does_not_answer(page_of_ended: Page) -> None:
+    expect(page_of_ended.locator("#live")).to_contain_text("no answer", timeout=20_000)
+
+
+@pytest.fixture
+def page_of_ended(browser: Browser, line: ExampleLine) -> Page:
+    """A page whose worker ended while it was open: the server stops although a page is open."""
+    opened = browser.new_context().new_page()
+    with served(line.view) as address:
+        opened.goto(address)
+        expect(opened.locator("#live")).to_have_text("live")
+    return opened
+
+
+def test_ten_thousand_shards_are_a_page_that_can_be_searched(page: Page) -> None:
+    with served(wide(10_000, 50)) as address:
+        page.goto(f"{address}/target/{ORDERS}?columns=all")
+        expect(page.locator("#matrix ~ p[role=status]")).to_contain_text("10,000 of 10,000 shards")
+        page.locator("#search").press_sequentially("orders_9900")
+        expect(page.locator("#matrix ~ p[role=status]")).to_contain_text("1 of 10,000 shards")

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from shardmerge.agents.pages.render import (
+    MOST_ENTRIES,
+    Asked,
+    Frame,
+    missing_page,
+    overview_page,
+    target_page,
+)
+from shardmerge.agents.status.view import StatusView, TargetView
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.records.decisions import (
+    Decision,
+    JoinedSchema,
+    Outcome,
+    StatementKind,
+    TargetStatement,
+)
+from shardmerge.schemas.records.progress import (
+    FailureProgress,
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+)
+from shardmerge.schemas.records.schema_changes import ChangeId
+from tests.example_pages import ITEMS, NOW_MS, ORDERS, ExampleLine, example, failing, wide
+
+FRAME = Frame("shop", caught_up=True, revision=7, now_ms=NOW_MS)
+EVIL = "<script>alert('x')</script>\"&{{ 7 * 7 }}"
+
+
+class Tags(HTMLParser):
+    """Every tag and text that a browser would see; unclosed tags and doubled ids fail."""
+
+    VOID = frozenset(("meta", "br", "link", "input", "polyline"))
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.inline: list[str] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        assert self.open == []
+        assert len(self.ids) == len(set(self.ids))
+        self.text = re.sub(r"\s+", " ", " ".join(self.texts))
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append(tag)
+        named = dict(attrs)
+        if "id" in named:
+            self.ids.append(named["id"])
+        self.inline += [name for name in named if name == "style" or name.startswith("on")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def target_of(line: ExampleLine, name=ORDERS) -> TargetView:
+    found = line.view.target(str(name))
+    assert found is not None
+    return found
+
+
+def foreign(text: str) -> StatusView:
+    """A view in which every text that comes from outside is this one."""
+    column = ShardColumn("x#1", Column(text, ColumnType("int")))
+    table = TargetTable("merged", text)
+    shard = ShardId("s1", "shop", text)
+    statement = TargetStatement(text, StatementKind.EXPANDING, text, ("table", f"column:{text}"))
+    first = Decision(
+        ChangeId("s1", 1), table, 1, shard, SourcePosition(0, text, 1, 0), Outcome.EMIT,
+        (statement,), reason=text, columns=(column,), ddl=text,
+    )  # fmt: skip
+    second = replace(
+        first, version=2, outcome=Outcome.HOLD, statements=(), hint=text, conflict=text,
+        warnings=(text,), pauses=(shard,), columns=(),
+    )  # fmt: skip
+    view = StatusView()
+    for record in (
+        first,
+        second,
+        JoinedSchema(table, 2, (column,), TableSchema((column.column,)), 1),
+        SinkProgress(
+            table,
+            1,
+            1234,
+            (StatementProgress(2, 0, text, StatementKind.CONTRACTING, "refused", text),),
+            (ShardProgress(shard, 5, text, text, SourcePosition(0, text, 1, 0), 0, 0, 4_321),),
+            failure=FailureProgress(text, text, text, 12, 1_000),
+        ),
+        replace(first, version=0, target=None, outcome=Outcome.IGNORED),
+    ):
+        view.apply(record)
+    return view
+
+
+@pytest.mark.parametrize("text", [EVIL, "a`b", "数据"])
+def test_every_page_is_well_formed_and_shows_foreign_text_as_text(text):
+    view = foreign(text)
+    (target,) = view.targets()
+    for page in (
+        overview_page(FRAME, view.targets(), view.ignored()),
+        target_page(FRAME, target, Asked(text, every_column=True)),
+        missing_page(FRAME, text),
+    ):
+        tags = Tags(page)
+        assert tags.seen.count("script") == 2
+        assert "49" not in tags.text
+        assert text in " ".join(tags.texts)
+
+
+def test_no_page_has_a_script_or_a_style_inside():
+    """The policy that is sent with every page forbids both."""
+    for page in (
+        overview_page(FRAME, example().view.targets()),
+        target_page(FRAME, target_of(example())),
+    ):
+        tags = Tags(page)
+        assert tags.inline == []
+        assert "style" not in tags.seen
+        assert re.findall(r"<script[^>]*>([^<]+)</script>", page) == []
+
+
+def test_the_overview_has_the_worst_target_first_and_says_how_many_need_somebody():
+    line = example()
+    text = Tags(overview_page(FRAME, line.view.targets())).text
+    assert "1 of 2 targets needs somebody" in text
+    assert text.index("merged.orders") < text.index("merged.items")
+    failing(line, NOW_MS)
+    text = Tags(overview_page(FRAME, line.view.targets())).text
+    assert "2 of 2 targets need somebody" in text
+    assert text.index("merged.items") < text.index("merged.orders")
+
+
+def test_an_overview_on_which_everything_flows_says_so():
+    (items, _) = example().view.targets()
+    assert "Everything flows: 1 target." in Tags(overview_page(FRAME, [items])).text
+
+
+def test_an_empty_pipeline_says_what_it_waits_for():
+    assert "No decision yet" in overview_page(FRAME, ())
+    frame = replace(FRAME, caught_up=False)
+    assert "not complete yet" in overview_page(frame, ())
+
+
+def test_the_page_tells_state_reason_since_when_and_what_helps():
+    text = Tags(target_page(FRAME, target_of(example()))).text
+    assert "SM-1201: column level, type: date and int" in text
+    assert "for 5 h 14 min, since 2026-11-18" in text
+    assert "make the type of level agree on all shards" in text
+    assert "shardmerge command resume --pipeline FILE --shard s2/app.orders_9" in text
+
+
+def test_the_page_tells_who_waits_for_whom():
+    text = Tags(target_page(FRAME, target_of(example()))).text
+    assert "waits for rows of s2/app.orders_7 before binlog.000002:44" in text
+    assert "waits until the target can reach version 19" in text
+
+
+def test_the_page_of_a_target_that_flows_says_so():
+    text = Tags(target_page(FRAME, target_of(example(), ITEMS))).text
+    assert "All rows flow, and nothing waits." in text
+    assert "Every shard has every column" in text
+    assert "Nothing waits: every decided statement is executed" in text
+
+
+def test_the_search_stays_in_the_form_and_in_the_links():
+    page = target_page(FRAME, target_of(example()), Asked("orders_1"))
+    assert 'value="orders_1"' in page
+    assert "3 of 12 shards in 2 groups" in Tags(page).text
+
+
+def test_groups_that_do_not_fit_are_on_the_next_part():
+    view = wide(200, 60, odd=2).target(str(ORDERS))
+    assert view is not None
+    page = target_page(FRAME, view, Asked(search="app", every_column=True))
+    assert "?search=app&amp;page=2&amp;columns=all#matrix" in page
+    assert re.search("part 1 of [234]:", Tags(page).text)
+
+
+def test_older_decisions_are_on_another_part():
+    view = wide(100, 3).target(str(ORDERS))
+    assert view is not None
+    page = target_page(FRAME, view)
+    assert f"?older={MOST_ENTRIES}#timeline" in page
+    assert "Older decisions" not in target_page(FRAME, view, Asked(older=MOST_ENTRIES))
+
+
+def test_a_page_of_ten_thousand_shards_and_fifty_columns_is_below_a_megabyte():
+    view = wide(10_000, 50).target(str(ORDERS))
+    assert view is not None
+    page = target_page(FRAME, view, Asked(every_column=True))
+    assert len(page.encode()) < 1_000_000
+    assert "10,000 of 10,000 shards in 100 groups" in Tags(page).text

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardmerge.agents.status.overview import summary
+from shardmerge.schemas.records.decisions import StatementKind
+from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
+from tests.example_pages import (
+    ITEMS,
+    NOW_MS,
+    ORDERS,
+    ExampleLine,
+    example,
+    failing,
+    orders,
+    pipeline,
+)
+
+
+def of(line: ExampleLine, target=ORDERS, now_ms: int = NOW_MS):
+    found = line.view.target(str(target))
+    assert found is not None
+    return summary(found, now_ms)
+
+
+def test_the_state_is_that_of_the_worst_need():
+    found = of(example())
+    assert [need.state for need in found.needs] == ["held", "paused", "waiting"]
+    assert (found.state, found.held, found.live) == ("held", 1, 12)
+    assert found.needs[0].what.startswith("SM-1201: column level, type")
+    assert found.needs[0].shards == (orders(7),)
+    assert found.needs[0].hint
+
+
+def test_a_need_tells_since_when():
+    line = example()
+    found = of(line)
+    held = next(s for s in found.target.shards if s.state == "held")
+    assert found.since_ms == held.ts_ms > 0
+
+
+def test_a_target_without_needs_flows():
+    found = of(example(), ITEMS)
+    assert (found.state, found.needs, found.since_ms) == ("flows", (), 0)
+
+
+def test_rows_that_cannot_be_applied_are_the_worst():
+    line = example()
+    failing(line, NOW_MS)
+    found = of(line, ITEMS)
+    assert found.state == "failing"
+    assert "12 tries" in found.needs[0].what
+
+
+def test_a_refused_statement_is_a_need():
+    line = example()
+    refused = StatementProgress(
+        3, 0, "ALTER", StatementKind.EXPANDING, "refused", "no", 5, "SM-3101"
+    )
+    line.view.apply(SinkProgress(ITEMS, 3, 1, (refused,), (), NOW_MS))
+    found = of(line, ITEMS)
+    assert (found.state, found.needs[0].what) == (
+        "refused", "The target refuses statement 3.0: SM-3101: no",
+    )  # fmt: skip
+
+
+def test_a_target_of_which_the_sink_told_nothing_is_silent():
+    line = ExampleLine(pipeline())
+    line.table(orders(0), "id INT PRIMARY KEY")
+    found = of(line)
+    assert (found.state, found.behind, found.rows_per_s) == ("silent", 1, None)
+
+
+def test_shards_of_one_reason_are_one_need():
+    line = ExampleLine(pipeline())
+    for number in range(4):
+        line.table(orders(number), "id INT PRIMARY KEY")
+    line.run(orders(0), "ALTER TABLE orders_0 ADD COLUMN a INT")
+    for number in (1, 2, 3):
+        line.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN a DATE")
+    (need,) = of(line).needs
+    assert need.shards == (orders(2), orders(1), orders(3))
+
+
+def test_an_old_rate_is_not_told_as_the_present_one():
+    line = example()
+    assert of(line).rows_per_s is not None
+    assert of(line, now_ms=NOW_MS + 60_000).rows_per_s is None
+
+
+def test_versions_that_are_not_executed_are_counted():
+    line = example()
+    target = line.view.target(str(ORDERS))
+    assert target is not None
+    assert target.progress is not None
+    behind = replace(target, progress=replace(target.progress, executed_version=target.version - 3))
+    assert summary(behind, NOW_MS).behind == 3

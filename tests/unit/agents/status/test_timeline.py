@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from shardmerge.agents.status.timeline import lanes, runs, timeline
+from shardmerge.schemas.records.decisions import StatementKind
+from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
+from tests.example_pages import NOW_MS, ORDERS, ExampleLine, example, orders, pipeline
+
+
+def view_of(line: ExampleLine):
+    target = line.view.target(str(ORDERS))
+    assert target is not None
+    return target
+
+
+def line() -> ExampleLine:
+    found = ExampleLine(pipeline())
+    for number in range(4):
+        found.table(orders(number), "id INT PRIMARY KEY")
+    found.run(orders(0), "ALTER TABLE orders_0 ADD COLUMN a INT")
+    return found
+
+
+def told(executed: int, *open_: StatementProgress) -> SinkProgress:
+    return SinkProgress(ORDERS, executed, 0, open_, (), NOW_MS)
+
+
+def test_a_statement_tells_how_far_the_target_is_with_it():
+    found = line()
+    assert [s.state for s in timeline(view_of(found))[0].statements] == ["not known"]
+    found.view.apply(told(5))
+    assert [s.state for s in timeline(view_of(found))[0].statements] == ["executed"]
+    debt = StatementProgress(
+        5, 0, "x", StatementKind.EXPANDING, "debt", "waits for rows", 7, "SM-1501"
+    )
+    found.view.apply(told(5, debt))
+    (statement,) = timeline(view_of(found))[0].statements
+    assert (statement.state, statement.detail, statement.code) == (
+        "debt",
+        "waits for rows",
+        "SM-1501",
+    )
+
+
+def test_a_hold_and_a_statement_each_tell_their_gate():
+    entries = timeline(view_of(example()))
+    gates = {entry.decision.version: entry.gate for entry in entries if entry.gate}
+    assert gates[21] == "rows behind it wait until a later version releases the shard"
+    assert gates[18] == "rows behind it wait until version 18 is executed, debts aside"
+
+
+def test_entries_come_newest_first_and_in_parts():
+    target = view_of(example())
+    assert [e.decision.version for e in timeline(target, 0, 2)] == [22, 21]
+    assert [e.decision.version for e in timeline(target, 20, 5)] == [2, 1]
+
+
+def test_neighbours_of_which_nothing_came_are_put_together():
+    found = runs(timeline(view_of(example())))
+    quiet = [(r.entries[-1].decision.version, r.entries[0].decision.version)
+             for r in found if r.is_quiet]  # fmt: skip
+    assert quiet == [(14, 17), (2, 12)]
+    assert sum(len(r.entries) for r in found) == 22
+
+
+def test_the_lanes_show_the_versions_that_did_something():
+    found = lanes(view_of(example()))
+    assert found.versions == (1, 13, 18, 19, 21)
+    marks = {lane.name: lane.marks for lane in found.lanes}
+    assert marks["target"] == ("executed", "executed", "executed", "executed", "")
+    assert marks[str(orders(7))] == ("", "", "", "", "hold")
+
+
+def test_a_release_is_a_mark_of_the_shard_that_is_released():
+    found = line()
+    found.run(orders(1), "ALTER TABLE orders_1 ADD COLUMN a DATE")
+    found.run(orders(1), "ALTER TABLE orders_1 DROP COLUMN a")
+    marks = {lane.name: lane.marks for lane in lanes(view_of(found)).lanes}
+    assert marks[str(orders(1))][-2:] == ("hold", "no-op")
+
+
+def test_shards_without_a_lane_are_counted():
+    found = ExampleLine(pipeline())
+    for number in range(40):
+        found.table(orders(number), "id INT PRIMARY KEY")
+        found.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN c{number} INT")
+    shown = lanes(view_of(found))
+    assert len(shown.lanes) == 26
+    assert shown.more == 30 - 25
