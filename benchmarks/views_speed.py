@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.replay_speed import recorded
-from shardmerge.cli.views.conflicts import conflicts
+from shardmerge.agents.holds.conflicts import conflicts
 from shardmerge.cli.views.decisions import Wanted, decision_lines
 from shardmerge.cli.views.explanation import Asked, explanation
 from shardmerge.cli.views.picture import Picture, picture_of
@@ -56,10 +56,14 @@ def main() -> None:
         assert found is not None
         return found
 
+    def of_conflicts() -> object:
+        found = now()
+        return list(conflicts(found.state, picture().decided_ms(found.target)))
+
     ways: dict[str, Callable[[], object]] = {
         "picture": picture,
         "explain": lambda: explanation(Asked(picture(), now(), HELD, Path("f"))).causes[0].ways,
-        "conflicts": lambda: list(conflicts(picture(), now())),
+        "conflicts": of_conflicts,
         "schema": lambda: (picture(), joined_schema(now())),
         "status": lambda: pipeline_status(picture(), {TARGET: now().state}),
         "status without table": lambda: pipeline_status(picture()),

@@ -21,11 +21,12 @@ from typing import Any
 import click
 
 from docs.log_events import Event, logged_events, meanings
+from shardmerge.agents.holds import shapes as hold_shapes
+from shardmerge.agents.preview import shapes as plan_shapes
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.loads import load_shapes
 from shardmerge.cli.main import main
-from shardmerge.cli.planning import shapes as plan_shapes
 from shardmerge.cli.validation import report_shapes
 from shardmerge.cli.views import call_shapes, decision_shapes, shapes
 from shardmerge.connectors.debezium.source_config import connector_config
@@ -356,7 +357,8 @@ def json_sections() -> str:
     """The shapes of the command line's JSON."""
     found: list[type] = []
     for module in (
-        shapes, decision_shapes, plan_shapes, load_shapes, report_shapes, call_shapes, registry,
+        shapes, hold_shapes, decision_shapes, plan_shapes, load_shapes, report_shapes, call_shapes,
+        registry,
     ):  # fmt: skip
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]

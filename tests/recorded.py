@@ -11,9 +11,10 @@ from zlib import crc32
 
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import changelog, table_of
 from shardmerge.agents.replay.bundle import Bundle, Manifest, write_bundle
-from shardmerge.agents.replay.log import MemoryRows, Refold, in_time
+from shardmerge.agents.replay.log import Refold, in_time
 from shardmerge.cli.bundles import everything, without_passwords
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.names import ShardId, TargetTable

@@ -8,15 +8,14 @@ from typing import Any
 
 from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.plan import numbered, planned
+from shardmerge.agents.preview.report import sums_of
 from shardmerge.agents.preview.rollout import RolloutStep
+from shardmerge.agents.preview.shapes import ShownAlternative
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.policies import CHOICES
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
-
-from .report import sums_of
-from .shapes import ShownAlternative
 
 _MODE = "mode"
 

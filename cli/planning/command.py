@@ -13,6 +13,7 @@ import click
 
 from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.plan import Plan, numbered, planned
+from shardmerge.agents.preview.report import Asked, is_clean, shown_plan
 from shardmerge.agents.preview.rollout import TableFile
 from shardmerge.agents.preview.safe_order import DEFAULT_BOUND, SafeOrder, safe_order
 from shardmerge.agents.replay.bundle import Bundle
@@ -35,7 +36,6 @@ from .inputs.present import (
 from .inputs.rollout_file import ORDERS, StepEntry, read_rollout, steps_of
 from .inputs.row_counts import row_counts
 from .markdown import plan_markdown
-from .report import Asked, is_clean, shown_plan
 from .text import plan_lines
 
 _PATH = click.Path(path_type=Path)

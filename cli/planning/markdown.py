@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
 from .runs import Run, runs
-from .shapes import ShownDecision, ShownPlan, ShownStep
 from .text import in_ranges, several, told_rows, verdict
 
 _MOST_RUNS = 100

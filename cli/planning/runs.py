@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from .shapes import ShownDecision, ShownStep
+from shardmerge.agents.preview.shapes import ShownDecision, ShownStep
 
 _LEAST = 3
 """Fewer like steps than these are shown one by one."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardmerge.agents.preview.shapes import ShownAlternative, ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
 from .runs import runs
-from .shapes import ShownAlternative, ShownDecision, ShownPlan, ShownStep
 
 _MOST_SHARDS = 5
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from shardmerge.agents.holds.conflicts import conflicts as conflicts_of
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import json_option, pipeline_option
 from shardmerge.cli.parameters import Position, Shard, Target, Time, read_pipeline
@@ -18,7 +19,6 @@ from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Outcome
 
-from .conflicts import conflicts as conflicts_of
 from .decisions import Wanted, decision_lines
 from .explanation import Asked, explanation
 from .picture import Picture
@@ -171,7 +171,7 @@ def conflicts(path: Path, target: TargetTable | None, as_json: bool) -> None:
         found = [
             conflict
             for log in _all_now(picture, targets)
-            for conflict in conflicts_of(picture, log)
+            for conflict in conflicts_of(log.state, picture.decided_ms(log.target))
         ]
     show(found, as_json=as_json)
     if not found and not as_json:

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A reason with its code.
-
-    Attributes:
-        code: Such as ``SM-1902``.
-        text: A clause or a sentence.
-    """
-
-    code: str
-    text: str
+from shardmerge.agents.holds.shapes import Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from shardmerge.agents.holds.shapes import Reason
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import SinkProgress
 
-from .decision_shapes import DecidedFixup, DecisionLine, Reason
+from .decision_shapes import DecidedFixup, DecisionLine
 from .picture import Decided, Picture, moment
 
 

@@ -11,16 +11,17 @@ from pathlib import Path
 from shardmerge.agents.coordination.ddl_lock import head_of
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.holds.contradictions import conflict_of, hold_kind, sides_of
+from shardmerge.agents.holds.shapes import WITHOUT, WayOut
+from shardmerge.agents.holds.ways_out import out_of_hold, out_of_pause
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 
-from .contradictions import conflict_of, hold_kind, sides_of
 from .picture import Picture, moment
-from .shapes import WITHOUT, Cause, Explanation, StatementStatus, WayOut
+from .shapes import Cause, Explanation, StatementStatus
 from .status import connector_fault, open_statements, paused_by
 from .target_log import TargetLog
-from .ways_out import out_of_hold, out_of_pause
 
 _VERSION = re.compile(r"reach version (\d+)")
 _STATEMENT = re.compile(r"statement (\d+\.\d+)")

@@ -118,6 +118,10 @@ class Picture:
         """Version → the target's decision of it."""
         return self._by_target.get(str(target), {})
 
+    def decided_ms(self, target: TargetTable) -> Mapping[int, int]:
+        """Version → when the target's decision of it was written, in milliseconds since 1970."""
+        return {version: each.written_ms for version, each in self.of_target(target).items()}
+
     def targets(self) -> set[TargetTable]:
         """Every target of which anything is known."""
         decided = {TargetTable(*name.split(".", 1)) for name in self._by_target if name}

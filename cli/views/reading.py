@@ -10,8 +10,8 @@ import pymysql
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import changelog, table_of
-from shardmerge.agents.replay.log import MemoryRows
 from shardmerge.cli.clients import (
     TIMEOUT_S,
     connect_rest,

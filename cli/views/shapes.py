@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .decision_shapes import DecisionLine
+from shardmerge.agents.holds.shapes import ShownConflict, WayOut
 
-WITHOUT = "none"
-"""The definition of a column, on the side of a conflict that does not have it."""
+from .decision_shapes import DecisionLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,19 +200,6 @@ class PipelineStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class WayOut:
-    """One way to end a wait.
-
-    Attributes:
-        command: A line that can be pasted into a shell; "" when the way is DDL on a shard.
-        does: What happens then. For a command the coordinator's own rules were asked.
-    """
-
-    command: str
-    does: str
-
-
-@dataclass(frozen=True, slots=True)
 class Cause:
     """One thing that a shard waits for.
 
@@ -305,47 +291,6 @@ class ShownSchema:
     create_table: str
     columns: tuple[ShownColumn, ...]
     counts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the definitions that stand against each other.
-
-    Attributes:
-        shards: Sorted.
-        definition: As SQL; ``none`` for shards without the column.
-    """
-
-    definition: str
-    shards: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ShownConflict:
-    """One reason for which shards of a target are held, as ``shardmerge conflicts`` prints it.
-
-    Attributes:
-        target: As ``database.table``.
-        reason: Why the shards are held.
-        hint: What ends it.
-        kind: ``conflict``, ``lock`` or ``unreadable``, as in ``Cause``.
-        about: What contradicts, from outside in, such as ``column a, type``; "" where the shards do
-            not contradict each other.
-        since: Of the earliest of these holds.
-        held: The shards that wait, sorted.
-        sides: The definitions of the column in question, those of most shards first.
-        code: Of the reason, such as ``SM-1203``; "" without one.
-    """
-
-    target: str
-    kind: str
-    about: str
-    reason: str
-    hint: str
-    since: str
-    held: tuple[str, ...]
-    sides: tuple[Side, ...]
-    code: str = ""
 
 
 Shape: TypeAlias = PipelineStatus | Explanation | DecisionLine | ShownSchema | ShownConflict

@@ -10,6 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from shardmerge.agents.holds.shapes import ShownConflict
 from shardmerge.schemas.codes.registry import coded
 
 from .decision_shapes import DecisionLine
@@ -18,7 +19,6 @@ from .shapes import (
     Explanation,
     PipelineStatus,
     Shape,
-    ShownConflict,
     ShownSchema,
     TargetStatus,
 )

@@ -12,20 +12,17 @@ from dataclasses import dataclass, field, replace
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.handlers import CoordinatorHandler
-from shardmerge.agents.replay.log import MemoryRows
+from shardmerge.agents.handling.memory_rows import MemoryRows
+from shardmerge.agents.holds.answers import Answers
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.records.topic_records import logged_change
-
-_LATER = 2**62
-"""Offset of a command that is only thought of: after every command that was given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +64,7 @@ class TargetLog:
         self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""
     ) -> Decision | None:
         """What the coordinator would answer to a command now; nothing is changed."""
-        topic = topics.commands(self.pipeline).name
-        command = OperatorCommand(ChangeId(topic, _LATER), self.target, kind, shard, argument)
-        return CoordinatorHandler(self.pipeline).step(self.state, command).decision
+        return Answers(self.pipeline, self.state).answer(kind, shard, argument)
 
 
 def folded(

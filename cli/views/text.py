@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from shardmerge.agents.holds.shapes import WITHOUT, ShownConflict, Side
 from shardmerge.schemas.codes.registry import coded
 
 from .decision_shapes import DecisionLine
 from .shapes import (
-    WITHOUT,
     ConnectorState,
     Explanation,
     PipelineStatus,
     Shape,
     ShardStatus,
-    ShownConflict,
     ShownSchema,
-    Side,
     TargetStatus,
 )
 

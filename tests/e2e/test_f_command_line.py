@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from shardmerge.agents.holds.shapes import ShownConflict
+from shardmerge.agents.preview.shapes import ShownPlan
 from shardmerge.cli.main import main
-from shardmerge.cli.planning.shapes import ShownPlan
 from shardmerge.cli.views.decision_shapes import DecisionLine
 from shardmerge.cli.views.shapes import (
     ConnectorState,
     Explanation,
     PipelineStatus,
-    ShownConflict,
     ShownSchema,
     TargetStatus,
 )

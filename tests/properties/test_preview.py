@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.plan import Plan, left_held, numbered, planned
+from shardmerge.agents.preview.present import line_state
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
 from shardmerge.agents.preview.safe_order import safe_order
 from shardmerge.agents.preview.upstream import SourcePlace, changes, described
 from shardmerge.agents.replay.log import Refold
-from shardmerge.cli.planning.inputs.present import line_state
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent, schema_change_event
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import ShardId
@@ -240,7 +240,7 @@ def test_so_has_a_plan_that_begins_where_the_agents_stand(seed: int, share: floa
     fed(agents, of, executed[:begin], places)
 
     ends = {topics.schema_changes(of, name).name: place.offset for name, place in places.items()}
-    present = line_state(of, agents.tracker, agents.coordinator, ends)
+    present = line_state(of, agents.tracker.rows, agents.coordinator.rows, ends)
     told = decisions_of(planned(Line(of), present, numbered(executed[begin:])))
 
     assert told == fed(agents, of, executed[begin:], dict(present.places))

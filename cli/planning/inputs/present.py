@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from immutables import Map
-
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
-from shardmerge.agents.handling.store import TrackedTables, last_statement
 from shardmerge.agents.preview.line import Line, LineState
+from shardmerge.agents.preview.present import line_state
 from shardmerge.agents.preview.rollout import TableFile
-from shardmerge.agents.preview.upstream import SourcePlace
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.agents.replay.log import Refold, in_time
 from shardmerge.cli.bundles import folded, write_from_kafka
 from shardmerge.schemas.model.errors import ConfigError, ContractError
-from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
+from shardmerge.schemas.pipeline.source_server import server_context
 from shardmerge.schemas.records.decisions import Outcome
 
 from .folders import databases_below, sql_files, text_of
@@ -83,7 +77,7 @@ def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
             ends[part.topic] = part.end
         for record in in_time(bundle.records(part) for part in parts):
             fold.rows.take(fold.effects(record))
-    return line_state(pipeline, tracker, coordinator, ends)
+    return line_state(pipeline, tracker.rows, coordinator.rows, ends)
 
 
 def from_tables(line: Line, tables: Iterable[TableFile]) -> LineState:
@@ -168,35 +162,3 @@ def _of_folder(path: Path, pipeline: Pipeline, where: str) -> list[TableFile]:
             code="SM-5604",
         )
     return found
-
-
-def line_state(
-    pipeline: Pipeline, tracker: Refold, coordinator: Refold, ends: Mapping[str, int]
-) -> LineState:
-    """What both agents know when they have handled all of their records.
-
-    Args:
-        pipeline: Its sources count.
-        tracker: The tracker, which has handled all of its records.
-        coordinator: The coordinator, likewise.
-        ends: Topic of a source's schema changes → offset of its next record.
-    """
-    known = TrackedTables().over(tracker.rows)
-    last = {s.name: last_statement(tracker.rows, s.name) for s in pipeline.sources}
-    places = {}
-    for source in pipeline.sources:
-        end = ends.get(topics.schema_changes(pipeline, source.name).name, 0)
-        latest, begun = last[source.name], SourcePosition(source.epoch, "", 0, 0)
-        at = begun if latest is None else max(begun, latest.position)
-        places[source.name] = SourcePlace.behind(end, at)
-    defaults = utf8mb4_defaults(pipeline.sources)
-    targets = {
-        target: replace(coordinator.rows.state(target), defaults=defaults)
-        for target in coordinator.rows.targets()
-    }
-    return LineState(
-        tables=Map({shard: known[shard] for shard in known}),
-        last=Map({name: each for name, each in last.items() if each is not None}),
-        places=Map(places),
-        targets=Map(targets),
-    )

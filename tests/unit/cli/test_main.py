@@ -17,7 +17,8 @@ WITHOUT_RESULT = {"agents", "sink", "run", "connect watch", "demo", "down"}
 """Processes that run until they are stopped; what plays for people; what only ends with a code."""
 HEAVY = (
     "rich", "structlog", "sqlglot", "confluent_kafka", "aiokafka", "faust", "pyspark", "pymysql",
-    "requests", "fastavro", "shardmerge.agents", "shardmerge.spark_sink",
+    "requests", "fastavro", "shardmerge.agents.coordination", "shardmerge.agents.handling",
+    "shardmerge.agents.status", "shardmerge.spark_sink",
 )  # fmt: skip
 
 

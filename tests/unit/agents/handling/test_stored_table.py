@@ -11,8 +11,8 @@ from shardmerge.agents.handling.effects import (
     journal_key,
     to_bytes,
 )
+from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import changelog, table_of
-from shardmerge.agents.replay.log import MemoryRows
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import TargetTable
 from tests.recorded import Recorded

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 from shardmerge.cli.planning.markdown import plan_markdown
-from shardmerge.cli.planning.shapes import ShownDecision, ShownPlan, ShownStep
 
 
 def plan(*steps: ShownStep) -> ShownPlan:

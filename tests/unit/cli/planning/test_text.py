@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from shardmerge.agents.preview.shapes import ShownDecision, ShownFixup, ShownStep
 from shardmerge.cli.planning.runs import runs
-from shardmerge.cli.planning.shapes import ShownDecision, ShownFixup, ShownStep
 from shardmerge.cli.planning.text import decision_lines, in_ranges, several, told_rows
 
 

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from shardmerge.agents.replay.log import MemoryRows
+from shardmerge.agents.handling.memory_rows import MemoryRows
+from shardmerge.agents.holds.shapes import ShownConflict
 from shardmerge.cli import screen as screen_module
 from shardmerge.cli import status as status_module
 from shardmerge.cli.bundles import without_passwords
@@ -23,7 +24,6 @@ from shardmerge.cli.views.shapes import (
     Explanation,
     PipelineStatus,
     Shape,
-    ShownConflict,
     ShownSchema,
 )
 from shardmerge.schemas.model.errors import StackError

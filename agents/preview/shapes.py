@@ -1,12 +1,11 @@
-"""The values that ``shardmerge plan --json`` prints. Pure; see ``cli.views.shapes``."""
+"""A plan as pages and ``shardmerge plan --json`` show it. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from shardmerge.cli.views.decision_shapes import Reason
-from shardmerge.cli.views.shapes import Side, WayOut
+from shardmerge.agents.holds.shapes import Reason, Side, WayOut
 from shardmerge.schemas.codes.registry import coded
 
 

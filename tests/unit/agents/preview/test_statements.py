@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from shardmerge.agents.holds.shapes import Reason
 from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
-from shardmerge.cli.planning.shapes import ShownStatement
-from shardmerge.cli.planning.statements import shown_statement
-from shardmerge.cli.views.decision_shapes import Reason
+from shardmerge.agents.preview.shapes import ShownStatement
+from shardmerge.agents.preview.statements import shown_statement
 from shardmerge.schemas.model.names import ShardId
 from tests.unit.cli.planning.pipelines import pipeline
 

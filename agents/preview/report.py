@@ -10,16 +10,16 @@ from pathlib import Path
 from immutables import Map
 
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.preview.line import Answer, Line, LineState
-from shardmerge.agents.preview.plan import LOCK, Plan, PlannedStep, held
-from shardmerge.agents.preview.safe_order import SafeOrder
-from shardmerge.cli.views.contradictions import conflict_of, conflict_path, sides_of
-from shardmerge.cli.views.shapes import Side, WayOut
-from shardmerge.cli.views.ways_out import out_of_hold, out_of_pause
+from shardmerge.agents.holds.contradictions import conflict_of, conflict_path, sides_of
+from shardmerge.agents.holds.shapes import Side, WayOut
+from shardmerge.agents.holds.ways_out import out_of_hold, out_of_pause
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 
+from .line import Answer, Line, LineState
+from .plan import LOCK, Plan, PlannedStep, held
+from .safe_order import SafeOrder
 from .shapes import (
     ShownAlternative,
     ShownDecision,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.cli.views.decision_shapes import Reason
+from shardmerge.agents.holds.shapes import Reason
 from shardmerge.schemas.model.actions import ColumnChange, ColumnRemoval, RowRemoval, TypeChange
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.connectors.formats.stored_record import iso_time
 
 from .contradictions import conflict_of, conflict_path, hold_kind, sides_of
-from .picture import Picture, moment
 from .shapes import ShownConflict
-from .target_log import TargetLog
 
 
-def conflicts(picture: Picture, log: TargetLog) -> Iterator[ShownConflict]:
-    """What ``shardmerge conflicts`` prints of one target, as of now."""
-    state = log.state
-    decided = picture.of_target(log.target)
+def conflicts(state: TargetState, decided_ms: Mapping[int, int]) -> Iterator[ShownConflict]:
+    """Each reason once, with both sides.
+
+    Args:
+        state: A target as of now.
+        decided_ms: Version → when it was decided, in milliseconds since 1970. Versions may be
+            missing.
+    """
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     since: dict[tuple[str, str, str, str], int] = {}
     for name in sorted(state.held):
@@ -21,20 +26,20 @@ def conflicts(picture: Picture, log: TargetLog) -> Iterator[ShownConflict]:
         assert hold is not None
         group = (hold_kind(hold), hold.reason, hold.hint, hold.code)
         groups.setdefault(group, []).append(str(name))
-        known = decided.get(hold.version)
-        if known is not None:
-            since[group] = min(since.get(group, known.written_ms), known.written_ms)
+        known_ms = decided_ms.get(hold.version)
+        if known_ms is not None:
+            since[group] = min(since.get(group, known_ms), known_ms)
     conflict = conflict_of(state) if groups else None
     for group, held in groups.items():
         kind, reason, hint, code = group
         path = conflict_path(conflict, reason) if kind == "conflict" else ()
         yield ShownConflict(
-            target=str(log.target),
+            target=str(state.target),
             kind=kind,
             about=", ".join(path),
             reason=reason,
             hint=hint,
-            since=moment(since.get(group, 0)),
+            since=iso_time(since[group]) if group in since else "",
             held=tuple(held),
             sides=sides_of(state, path),
             code=code,

@@ -1,0 +1,50 @@
+"""What the agents know now, from their tables. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from immutables import Map
+
+from shardmerge.agents.handling.memory_rows import MemoryRows
+from shardmerge.agents.handling.store import TrackedTables, last_statement
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.source_server import utf8mb4_defaults
+
+from .line import LineState
+from .upstream import SourcePlace
+
+
+def line_state(
+    pipeline: Pipeline, tracker: MemoryRows, coordinator: MemoryRows, ends: Mapping[str, int]
+) -> LineState:
+    """What both agents know when they have handled all of their records.
+
+    Args:
+        pipeline: Its sources count.
+        tracker: The tracker's table after all of its records.
+        coordinator: The coordinator's table, likewise.
+        ends: Topic of a source's schema changes → offset of its next record.
+    """
+    known = TrackedTables().over(tracker)
+    last = {s.name: last_statement(tracker, s.name) for s in pipeline.sources}
+    places = {}
+    for source in pipeline.sources:
+        end = ends.get(topics.schema_changes(pipeline, source.name).name, 0)
+        latest, begun = last[source.name], SourcePosition(source.epoch, "", 0, 0)
+        at = begun if latest is None else max(begun, latest.position)
+        places[source.name] = SourcePlace.behind(end, at)
+    defaults = utf8mb4_defaults(pipeline.sources)
+    targets = {
+        target: replace(coordinator.state(target), defaults=defaults)
+        for target in coordinator.targets()
+    }
+    return LineState(
+        tables=Map({shard: known[shard] for shard in known}),
+        last=Map({name: each for name, each in last.items() if each is not None}),
+        places=Map(places),
+        targets=Map(targets),
+    )
