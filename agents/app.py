@@ -26,6 +26,7 @@ from shardmerge.agents.runtime.standstill import Standstill, guard_requests, lim
 from shardmerge.agents.runtime.workers import add_coordinator, add_tracker
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
+from shardmerge.agents.web.present import KafkaPresent
 from shardmerge.agents.web.server import StatusWeb
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
@@ -49,6 +50,7 @@ def build_app(
     settings: AgentSettings,
     format_: RecordFormat = AVRO,
     check: Passed = nowhere,
+    path: Path = Path("FILE"),
 ) -> Any:
     """The Faust app with both agents; its topics must exist before it starts.
 
@@ -57,6 +59,7 @@ def build_app(
         settings: Of the worker.
         format_: Of our own records.
         check: Called before each write of the agents.
+        path: Of the pipeline file, for the commands that pages show.
     """
     view = StatusView()
     viewed = [spec.name for spec in viewed_topics(pipeline)]
@@ -70,7 +73,16 @@ def build_app(
         return [*records, *(await lags.samples() if ready else ())]
 
     def new_web(app: Any) -> StatusWeb:
-        return StatusWeb(app, pipeline=pipeline.name, view=view, reader=reader, measured=measured)
+        present = KafkaPresent(pipeline)
+        return StatusWeb(
+            app,
+            pipeline=pipeline,
+            path=path,
+            view=view,
+            reader=reader,
+            present=present,
+            measured=measured,
+        )
 
     app = App(
         f"{pipeline.name}-agents",
@@ -162,7 +174,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         create_topics(pipeline.kafka, topics.own_topics(pipeline))
         standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
         format_ = awaited_record_format(pipeline.kafka)
-        app = build_app(pipeline, settings, format_, standstill.check)
+        path = options.pipeline.resolve()
+        app = build_app(pipeline, settings, format_, standstill.check, path)
     except (ShardMergeError, OSError) as error:
         log.error("worker_failed", error=error)  # noqa: TRY400 - expected: no traceback
         return 2

@@ -12,7 +12,7 @@ from zlib import crc32
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.agents.handling.memory_rows import MemoryRows
-from shardmerge.agents.handling.stored_table import changelog, table_of
+from shardmerge.agents.handling.stored_table import COORDINATOR_TABLE, changelog, table_of
 from shardmerge.agents.replay.bundle import Bundle, Manifest, write_bundle
 from shardmerge.agents.replay.log import Refold, in_time
 from shardmerge.cli.bundles import everything, without_passwords
@@ -164,15 +164,16 @@ class Recorded:
         """The schema-log as it is folded."""
         return in_time(r for (topic, _), r in self.records.items() if topic == self._log.name)
 
-    def changelog(self) -> list[StoredRecord]:
-        """The rows of the coordinator's table, as its changelog has them."""
-        topic, rows = changelog(self.pipeline), self._coordinator.rows
+    def changelog(self, table: str = COORDINATOR_TABLE) -> list[StoredRecord]:
+        """The rows of an agent's table, as its changelog has them."""
+        fold = self._coordinator if table == COORDINATOR_TABLE else self._tracker
+        topic, rows = changelog(self.pipeline, table), fold.rows
         return [StoredRecord(topic, 0, n, key, rows.get(key)) for n, key in enumerate(rows.keys())]
 
-    def rows(self) -> MemoryRows:
-        """The coordinator's table, read from its changelog."""
+    def rows(self, table: str = COORDINATOR_TABLE) -> MemoryRows:
+        """An agent's table, read from its changelog."""
         rows = MemoryRows()
-        rows.take(table_of(self.changelog()))
+        rows.take(table_of(self.changelog(table)))
         return rows
 
     def write(self, path: Path, alter: Alter | None = None, *, begin: int = 0) -> Path:

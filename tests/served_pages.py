@@ -6,22 +6,41 @@ import asyncio
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import cast
 
 import faust
 from aiohttp import web
 
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.preview.line import LineState
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
+from shardmerge.agents.web.present import Present
 from shardmerge.agents.web.server import StatusWeb
 from shardmerge.connectors.metrics.family import Sample
+from shardmerge.schemas.model.names import TargetTable
+from tests.example_pages import pipeline
+
+
+class ExamplePresent:
+    """What the agents know, without Kafka."""
+
+    def __init__(self, state: LineState) -> None:
+        self._state = state
+
+    def state(self, target: TargetTable) -> TargetState | None:
+        return self._state.targets.get(target)
+
+    def line(self) -> LineState:
+        return self._state
 
 
 class _CaughtUp:
     caught_up = True
 
 
-def status_web(view: StatusView) -> StatusWeb:
+def status_web(view: StatusView, present: Present) -> StatusWeb:
     """The server, not started."""
 
     async def measured(_: bool) -> list[Sample]:
@@ -29,18 +48,33 @@ def status_web(view: StatusView) -> StatusWeb:
 
     app = faust.App("pages", broker="memory://", store="memory://", autodiscover=False)
     reader = cast(ViewReader, _CaughtUp())
-    return StatusWeb(app, pipeline="shop", view=view, reader=reader, measured=measured)
+    return StatusWeb(
+        app,
+        pipeline=pipeline(),
+        path=Path("/etc/shop.toml"),
+        view=view,
+        reader=reader,
+        present=present,
+        measured=measured,
+    )
 
 
 @contextmanager
-def served(view: StatusView) -> Iterator[str]:
-    """Serve a view; gives the address."""
+def served(view: StatusView, present: Present | None = None) -> Iterator[str]:
+    """Serve a view; gives the address.
+
+    Args:
+        view: What the pages show.
+        present: What the agents know; by default nothing.
+    """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     async def start() -> tuple[web.AppRunner, int]:
-        runner = web.AppRunner(status_web(view).web_app, access_log=None, shutdown_timeout=5)
+        known = present or ExamplePresent(LineState())
+        server = status_web(view, known).web_app
+        runner = web.AppRunner(server, access_log=None, shutdown_timeout=5)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()

@@ -1,4 +1,4 @@
-"""The coordinator's table as its changelog tells it, for those who are no worker. Pure."""
+"""The agents' tables as their changelogs tell them, for those who are no worker. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from .effects import Effects, at_hand_key, from_bytes
 
 COORDINATOR_TABLE = "target-states"
-"""Faust's name of the table."""
+TRACKER_TABLE = "tracked-tables"
+"""Faust's names of the tables."""
 
 
-def changelog(pipeline: Pipeline) -> str:
-    """The topic with what was put into the table.
+def changelog(pipeline: Pipeline, table: str = COORDINATOR_TABLE) -> str:
+    """The topic with what was put into a table.
 
     Source: Faust names it after the app, which is ``<pipeline>-agents``, and the table.
     """
-    return f"{pipeline.name}-agents-{COORDINATOR_TABLE}-changelog"
+    return f"{pipeline.name}-agents-{table}-changelog"
 
 
 def table_of(records: Iterable[StoredRecord]) -> Effects:

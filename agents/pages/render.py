@@ -10,6 +10,8 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+from shardmerge.agents.holds.reports import HoldReport
+from shardmerge.agents.preview.shapes import ShownPlan
 from shardmerge.agents.status.ages import age, moment
 from shardmerge.agents.status.column_history import ColumnEvent
 from shardmerge.agents.status.matrix import Cell, matrix
@@ -17,6 +19,7 @@ from shardmerge.agents.status.overview import summary
 from shardmerge.agents.status.timeline import lanes, runs, timeline
 from shardmerge.agents.status.view import TargetView
 from shardmerge.schemas.codes.registry import coded
+from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.records.decisions import Decision
 
 from .asset_files import assets
@@ -45,6 +48,11 @@ _MARKS = {
 _EVENTS = {
     "first": "came", "added": "added", "dropped": "dropped", "left out": "left out",
     "renamed": "renamed to {0}", "changed": "changed to {0}", "target": "the target changed",
+}  # fmt: skip
+
+_KINDS = {
+    "conflict": "a conflict", "lock": "the DDL lock", "unreadable": "a schema that is not known",
+    "pause": "paused",
 }  # fmt: skip
 
 
@@ -80,6 +88,21 @@ class Asked:
     every_column: bool = False
     page: int = 1
     older: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAsked:
+    """What a reader asked the page of plans for.
+
+    Attributes:
+        target: A target's name.
+        shards: Part of the names of the shards that would execute the statement.
+        sql: The statement.
+    """
+
+    target: str = ""
+    shards: str = ""
+    sql: str = ""
 
 
 def overview_page(
@@ -124,6 +147,49 @@ def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str
         part=part,
         more_entries=older < len(target.decisions),
         older=f"{path}?{urlencode({'older': older})}#timeline",
+    )
+
+
+def holds_page(
+    frame: Frame, target: str, reports: Sequence[HoldReport], error: ShardMergeError | None = None
+) -> str:
+    """Why shards of a target stand, with both sides and the ways out.
+
+    Args:
+        frame: Of the page.
+        target: Its name.
+        reports: Its reasons.
+        error: Why there are none, when what the agents know cannot be read.
+    """
+    return _page(
+        "holds.html",
+        frame=frame,
+        target=target,
+        path=_path(target),
+        reports=reports,
+        kinds=_KINDS,
+        **_told_error(error),
+    )
+
+
+def plan_page(
+    frame: Frame,
+    targets: Sequence[str],
+    asked: PlanAsked = PlanAsked(),
+    plan: ShownPlan | None = None,
+    error: ShardMergeError | None = None,
+) -> str:
+    """The form for a pasted statement, and its plan.
+
+    Args:
+        frame: Of the page.
+        targets: Those of which one can be chosen.
+        asked: What stands in the form.
+        plan: None before a statement was pasted, and when it cannot be planned.
+        error: Why it cannot.
+    """
+    return _page(
+        "plan.html", frame=frame, targets=targets, asked=asked, plan=plan, **_told_error(error)
     )
 
 
@@ -180,7 +246,17 @@ def _rate(rows_per_s: float | None) -> str:
 
 
 def _link(target: TargetView) -> str:
-    return f"/target/{quote(str(target.target), safe='')}"
+    return _path(str(target.target))
+
+
+def _path(target: str) -> str:
+    return f"/target/{quote(target, safe='')}"
+
+
+def _told_error(error: ShardMergeError | None) -> dict[str, str]:
+    if error is None:
+        return {"error": "", "hint": ""}
+    return {"error": coded(error.code, error.message), "hint": error.hint}
 
 
 def _told(event: ColumnEvent) -> str:

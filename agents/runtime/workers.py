@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
-from shardmerge.agents.handling.stored_table import COORDINATOR_TABLE
+from shardmerge.agents.handling.stored_table import COORDINATOR_TABLE, TRACKER_TABLE
 from shardmerge.connectors.failpoints import Passed, nowhere
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -41,7 +41,7 @@ def add_tracker(
         What carries its records.
     """
     outputs = _outputs(app, topics.schema_log(pipeline).name, topics.ddl(pipeline).name)
-    table = bytes_table(app, "tracked-tables", partitions=1)
+    table = bytes_table(app, TRACKER_TABLE, partitions=1)
     carrier = Carrier(
         table,
         TrackerHandler(pipeline),

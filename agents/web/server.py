@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -20,18 +21,26 @@ from shardmerge.agents.status.view_metrics import view_samples
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.endpoint import exposition
 from shardmerge.connectors.metrics.family import Sample, Samples
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .answers import HEADERS, asked_of, html, json_answer
+from .asking import AskingPages
 from .consumer import ViewReader
 from .events import RevisionEvents
+from .present import Present
 
 
 class StatusWeb(FaustWeb):  # type: ignore[misc]
-    """Serves ``/``, ``/target/<database>.<table>``, what they load, ``/api``, health and metrics.
+    """Serves the pages, what they load, ``/api``, health and metrics.
 
     Pages are made in a thread of their own: the agents share this event loop.
 
     Args:
+        pipeline: Whose.
+        path: Of the pipeline file, for the commands that are shown.
+        view: What the pages show.
+        reader: What feeds the view.
+        present: What the agents know now.
         measured: What the worker counts besides the view. It is told whether the agents consume.
     """
 
@@ -44,21 +53,26 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         self,
         app: Any,
         *,
-        pipeline: str,
+        pipeline: Pipeline,
+        path: Path,
         view: StatusView,
         reader: ViewReader,
+        present: Present,
         measured: Callable[[bool], Awaitable[Samples]],
         **kwargs: Any,
     ) -> None:
         super().__init__(app, **kwargs)
-        self._pipeline = pipeline
+        self._pipeline = pipeline.name
         self._view = view
         self._reader = reader
         self._measured = measured
         self._events = RevisionEvents(lambda: view.revision)
+        asking = AskingPages(pipeline, path, view, present, self._frame)
         routes: dict[str, Callable[[web.Request], Any]] = {
             "/": self._index,
             "/target/{name}": self._target,
+            "/target/{name}/holds": asking.holds,
+            "/plan": asking.plan,
             "/assets/{name}": self._asset,
             "/events": self._events.serve,
             "/api/status": self._api_status,
@@ -67,8 +81,9 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             "/healthz": self._healthz,
             "/metrics": self._metrics,
         }
-        for path, handler in routes.items():
-            self.web_app.router.add_get(path, handler)
+        for route, handler in routes.items():
+            self.web_app.router.add_get(route, handler)
+        self.web_app.router.add_post("/plan", asking.planned)
         # aiohttp waits for open answers before it ends.
         self.web_app.on_shutdown.append(self._events.end)
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.example_pages import ExampleLine, example, failing
-from tests.served_pages import served
+from tests.served_pages import ExamplePresent, served
 
 LOOKS: dict[str, dict[str, Any]] = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
@@ -52,7 +52,7 @@ def line() -> ExampleLine:
 
 @pytest.fixture
 def url(line: ExampleLine) -> Iterator[str]:
-    with served(line.view) as address:
+    with served(line.view, ExamplePresent(line.state)) as address:
         yield address
 
 

@@ -13,7 +13,13 @@ from tests.example_pages import ITEMS, ORDERS, ExampleLine, items, orders, wide
 from tests.pages.conftest import LOOKS
 from tests.served_pages import served
 
-PATHS = {"overview": "/", "target": f"/target/{ORDERS}", "missing": "/target/no.such"}
+PATHS = {
+    "overview": "/",
+    "target": f"/target/{ORDERS}",
+    "holds": f"/target/{ORDERS}/holds",
+    "plan": "/plan",
+    "missing": "/target/no.such",
+}
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -61,6 +67,26 @@ def test_the_search_shows_what_fits_while_it_is_typed(page: Page, url: str) -> N
     expect(page.locator("#matrix ~ p[role=status]")).to_contain_text("3 of 12 shards")
     expect(page).to_have_url(re.compile(r"search=orders_1"))
     assert page.locator("#search").input_value() == "orders_1"
+
+
+def test_a_pasted_statement_is_planned(page: Page, url: str, pictures: Path | None) -> None:
+    page.goto(f"{url}/plan")
+    page.get_by_label("Target").select_option(str(ORDERS))
+    page.get_by_label("Shards whose name contains").fill("orders_3")
+    page.get_by_label("One statement").fill("ALTER TABLE {table} MODIFY total DATE")
+    page.get_by_role("button", name="Plan").click()
+    expect(page.locator("#plan ~ p[role=status]")).to_contain_text("1 hold, 1 shard held")
+    page.locator("summary", has_text="Ways out").first.click()
+    expect(page.locator("main")).to_contain_text("shardmerge command replace")
+    assert Axe().run(page).violations_count == 0
+    if pictures is not None:
+        page.screenshot(path=pictures / "page-planned-desktop.png", full_page=True)
+
+
+def test_the_ways_out_are_reached_from_the_overview(page: Page, url: str) -> None:
+    page.goto(url + "/")
+    page.get_by_role("link", name=f"Both sides and the ways out for {ORDERS}").click()
+    expect(page.locator("main")).to_contain_text("Ways out for s2/app.orders_7")
 
 
 def test_everything_is_reached_with_the_keyboard(page: Page, url: str) -> None:

@@ -1,0 +1,79 @@
+"""Every reason for which shards of a target stand, with both sides and the ways out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from shardmerge.schemas.model.names import ShardId
+
+from .answers import Answers
+from .conflicts import conflicts
+from .shapes import ShownConflict, WayOut
+from .ways_out import out_of_hold, out_of_pause
+
+MOST_REASONS = 20
+"""Ways out are told for so many reasons: each asks the coordinator several times."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldReport:
+    """One reason.
+
+    Attributes:
+        conflict: The reason, and both sides where there are any. Its ``kind`` is ``pause`` for
+            shards that are paused.
+        shard: The shard whose ways out are told; None when ``ways`` are left out.
+        ways: How it can go on; a command that is told would be carried out now.
+    """
+
+    conflict: ShownConflict
+    shard: ShardId | None
+    ways: tuple[WayOut, ...]
+
+
+def hold_reports(
+    answers: Answers,
+    decided_ms: Mapping[int, int],
+    path: Path,
+    chosen: ShardId | None = None,
+) -> Iterator[HoldReport]:
+    """The reasons of a target, holds before pauses.
+
+    Args:
+        answers: The target as of now.
+        decided_ms: See ``conflicts``.
+        path: Of the pipeline file, for the commands.
+        chosen: The shard whose ways out are told, if it is one of a reason's; else the first one's.
+    """
+    state = answers.state
+    names = {str(name): name for name in state.shards}
+    found = list(conflicts(state, decided_ms))
+    for place, conflict in enumerate(found):
+        if place >= MOST_REASONS:
+            yield HoldReport(conflict, None, ())
+            continue
+        first = names[conflict.held[0]]
+        shard = chosen if chosen is not None and str(chosen) in conflict.held else first
+        ways = tuple(out_of_hold(answers, state.shards[shard], path))
+        yield HoldReport(conflict, shard, ways)
+    paused = [
+        name for name in sorted(state.shards)
+        if state.shards[name].paused and state.shards[name].hold is None
+    ]  # fmt: skip
+    if paused:
+        conflict = ShownConflict(
+            target=str(state.target),
+            kind="pause",
+            about="",
+            reason="paused by an operator, or by its route",
+            hint="",
+            since="",
+            held=tuple(map(str, paused)),
+            sides=(),
+            code="SM-1613",
+        )
+        shard = chosen if chosen in paused else paused[0]
+        assert shard is not None
+        yield HoldReport(conflict, shard, tuple(out_of_pause(answers, shard, path)))

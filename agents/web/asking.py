@@ -1,0 +1,130 @@
+"""Pages about what the agents know now: ways out of holds, and the plan of a pasted statement."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from aiohttp import web
+
+from shardmerge.agents.holds.answers import Answers
+from shardmerge.agents.holds.reports import HoldReport, hold_reports
+from shardmerge.agents.pages import render
+from shardmerge.agents.pages.render import Frame, PlanAsked
+from shardmerge.agents.preview.line import Line
+from shardmerge.agents.preview.pasted import pasted_steps
+from shardmerge.agents.preview.plan import numbered, planned
+from shardmerge.agents.preview.report import Asked, shown_plan
+from shardmerge.agents.preview.shapes import ShownPlan
+from shardmerge.agents.status.view import StatusView, TargetView
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
+from shardmerge.schemas.pipeline.settings import Pipeline
+
+from .answers import html
+from .present import Present
+
+T = TypeVar("T")
+_FOREIGN = ("cross-site", "same-site")
+
+
+class AskingPages:
+    """Serves ``/target/<name>/holds`` and ``/plan``.
+
+    What the agents know is read, and asked, in a thread: one page at a time, because the agents
+    share this process.
+
+    Args:
+        pipeline: Whose.
+        path: Of the pipeline file, for the commands that are shown.
+        view: Has the targets.
+        present: What the agents know now.
+        frame: Makes the frame of a page.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        path: Path,
+        view: StatusView,
+        present: Present,
+        frame: Callable[[], Frame],
+    ) -> None:
+        self._pipeline = pipeline
+        self._path = path
+        self._view = view
+        self._present = present
+        self._frame = frame
+        self._one = asyncio.Lock()
+
+    async def holds(self, request: web.Request) -> web.Response:
+        """Both sides and the ways out of a target's shards that stand."""
+        name = request.match_info["name"]
+        target = self._view.target(name)
+        if target is None:
+            return html(render.missing_page(self._frame(), name), status=404)
+        chosen = request.query.get("shard", "")
+        try:
+            reports = await self._asked(lambda: self._reports(target, chosen))
+        except ShardMergeError as error:
+            return html(render.holds_page(self._frame(), name, (), error), status=503)
+        return html(render.holds_page(self._frame(), name, reports))
+
+    async def plan(self, _: web.Request) -> web.Response:
+        """The empty form."""
+        return html(render.plan_page(self._frame(), self._targets()))
+
+    async def planned(self, request: web.Request) -> web.Response:
+        """The plan of the statement that was pasted into the form."""
+        if request.headers.get("Sec-Fetch-Site", "") in _FOREIGN:
+            # Nothing is changed by a plan, but it costs the agents' time.
+            raise web.HTTPForbidden(text="the form must be sent from its own page")
+        asked = _plan_asked(await request.post())
+        targets = self._targets()
+        try:
+            plan = await self._asked(lambda: self._planned(asked))
+        except ShardMergeError as error:
+            status = 400 if isinstance(error, ConfigError) else 503
+            page = render.plan_page(self._frame(), targets, asked, error=error)
+            return html(page, status=status)
+        return html(render.plan_page(self._frame(), targets, asked, plan))
+
+    def _targets(self) -> list[str]:
+        return [str(target.target) for target in self._view.targets()]
+
+    async def _asked(self, ask: Callable[[], T]) -> T:
+        async with self._one:
+            return await asyncio.to_thread(ask)
+
+    def _reports(self, target: TargetView, chosen: str) -> list[HoldReport]:
+        state = self._present.state(target.target)
+        if state is None:
+            return []
+        decided_ms = {d.version: d.ts_ms for d in target.decisions if d.ts_ms}
+        decided_ms |= {s.version: s.ts_ms for s in target.shards if s.ts_ms}
+        shard = next((s.shard for s in target.shards if str(s.shard) == chosen), None)
+        answers = Answers(self._pipeline, state)
+        return list(hold_reports(answers, decided_ms, self._path, shard))
+
+    def _planned(self, asked: PlanAsked) -> ShownPlan:
+        before = self._present.line()
+        states = {str(name): state for name, state in before.targets.items()}
+        state = states.get(asked.target)
+        if state is None:
+            raise ConfigError(
+                f"there is no target {asked.target or '(none chosen)'}",
+                hint=f"targets: {', '.join(sorted(states)) or 'none'}",
+                code="SM-5604",
+            )
+        wanted = asked.shards.strip().casefold()
+        shards = [name for name in sorted(state.shards) if wanted in str(name).casefold()]
+        steps = pasted_steps(asked.sql, shards)
+        line = Line(self._pipeline)
+        plan = planned(line, before, numbered(steps))
+        return shown_plan(Asked(line, self._path, "the agents' tables"), plan)
+
+
+def _plan_asked(form: Mapping[str, object]) -> PlanAsked:
+    texts = {name: value for name, value in form.items() if isinstance(value, str)}
+    return PlanAsked(texts.get("target", ""), texts.get("shards", ""), texts.get("sql", ""))

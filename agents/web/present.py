@@ -1,0 +1,93 @@
+"""Reads from Kafka what the agents know now, when a page asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from shardmerge.agents.coordination.state import state_rows
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.handling.memory_rows import MemoryRows
+from shardmerge.agents.handling.stored_table import (
+    COORDINATOR_TABLE,
+    TRACKER_TABLE,
+    changelog,
+    table_of,
+)
+from shardmerge.agents.preview.line import LineState
+from shardmerge.agents.preview.present import line_state
+from shardmerge.connectors.formats.stored_record import Extent
+from shardmerge.connectors.kafka.topic_reader import TopicReader
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.source_server import utf8mb4_defaults
+
+TIMEOUT_S = 10.0
+
+
+class Present(Protocol):
+    """What the agents know now. The calls block."""
+
+    def state(self, target: TargetTable) -> TargetState | None:
+        """The coordinator's state of a target; None when it has none."""
+        ...
+
+    def line(self) -> LineState:
+        """What both agents know."""
+        ...
+
+
+class KafkaPresent:
+    """Reads the agents' tables from their changelogs, so that any worker can tell.
+
+    A table is read again only when its topic has grown. The rows are kept as they are stored.
+
+    Args:
+        pipeline: Whose.
+    """
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._known: dict[str, tuple[tuple[Extent, ...], MemoryRows]] = {}
+
+    def state(self, target: TargetTable) -> TargetState | None:
+        """The coordinator's state of a target.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        with self._reader() as reader:
+            rows = self._rows(reader, COORDINATOR_TABLE)
+        if rows.get(state_rows.header_key(target)) is None:
+            return None
+        return replace(rows.state(target), defaults=utf8mb4_defaults(self._pipeline.sources))
+
+    def line(self) -> LineState:
+        """What both agents know.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        sources = [
+            topics.schema_changes(self._pipeline, s.name).name for s in self._pipeline.sources
+        ]
+        with self._reader() as reader:
+            # The coordinator's table has every change of the tracker's table that is older.
+            tracker = self._rows(reader, TRACKER_TABLE)
+            coordinator = self._rows(reader, COORDINATOR_TABLE)
+            ends = {extent.topic: extent.end for extent in reader.extents(sources)}
+        return line_state(self._pipeline, tracker, coordinator, ends)
+
+    def _reader(self) -> TopicReader:
+        return TopicReader(self._pipeline.kafka, TIMEOUT_S)
+
+    def _rows(self, reader: TopicReader, table: str) -> MemoryRows:
+        extents = reader.extents([changelog(self._pipeline, table)])
+        known = self._known.get(table)
+        if known is not None and known[0] == extents:
+            return known[1]
+        rows = MemoryRows()
+        rows.take(table_of(record for extent in extents for record in reader.records(extent)))
+        self._known[table] = (extents, rows)
+        return rows

@@ -1,0 +1,89 @@
+"""Every reason with both sides and the ways out, as the coordinator itself answers."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from shardmerge.agents.holds import reports
+from shardmerge.agents.holds.answers import Answers
+from shardmerge.agents.holds.reports import HoldReport, hold_reports
+from shardmerge.agents.holds.shapes import Side
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.operator_commands import CommandKind
+from tests.example_pages import NOW_MS, ORDERS, ExampleLine, example, orders, pipeline
+
+
+def told(line: ExampleLine, chosen: ShardId | None = None) -> list[HoldReport]:
+    answers = Answers(pipeline(), line.state.targets[ORDERS])
+    return list(hold_reports(answers, {21: NOW_MS}, Path("/etc/shop.toml"), chosen))
+
+
+def test_a_conflict_has_both_sides_and_ways_out_that_would_be_carried_out():
+    held, paused = told(example())
+    assert (held.conflict.kind, held.conflict.about) == ("conflict", "column level, type")
+    assert held.conflict.since == "2026-11-18T11:06:40.000Z"
+    definitions = {side.definition: side.shards for side in held.conflict.sides}
+    assert definitions["date"] == (str(orders(7)),)
+    assert len(definitions["int"]) == 5
+    commands = [shlex.split(way.command)[2] for way in held.ways if way.command]
+    assert commands == ["skip", "leave", "replace"]
+    assert held.ways[0].command == ""
+    assert (paused.conflict.kind, paused.shard) == ("pause", orders(9))
+    assert [shlex.split(way.command)[2] for way in paused.ways] == ["resume", "leave"]
+
+
+def test_a_command_names_the_pipeline_file_and_the_shard():
+    held, _ = told(example())
+    words = shlex.split(held.ways[1].command)
+    assert words[words.index("--pipeline") + 1] == "/etc/shop.toml"
+    assert words[words.index("--shard") + 1] == str(orders(7))
+
+
+def line_with_two() -> ExampleLine:
+    line = ExampleLine(pipeline())
+    for number in range(3):
+        line.table(orders(number), "id INT PRIMARY KEY")
+    line.run(orders(0), "ALTER TABLE orders_0 ADD COLUMN a INT")
+    for number in (1, 2):
+        line.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN a DATE")
+    return line
+
+
+def test_the_ways_out_are_those_of_the_shard_that_is_chosen():
+    line = line_with_two()
+    (first,) = told(line)
+    assert first.shard == orders(2)
+    assert first.conflict.held == (str(orders(2)), str(orders(1)))
+    assert Side("date", first.conflict.held) in first.conflict.sides
+    (chosen,) = told(line, orders(1))
+    assert chosen.shard == orders(1)
+    assert str(orders(1)) in chosen.ways[1].command
+
+
+def test_a_shard_that_does_not_stand_is_not_chosen():
+    (found,) = told(line_with_two(), orders(0))
+    assert found.shard == orders(2)
+
+
+def test_a_target_whose_shards_flow_has_no_reason():
+    line = line_with_two()
+    for number in (1, 2):
+        line.run(orders(number), f"ALTER TABLE orders_{number} DROP COLUMN a")
+    assert told(line) == []
+
+
+def test_only_the_first_reasons_tell_their_ways_out(monkeypatch):
+    monkeypatch.setattr(reports, "MOST_REASONS", 1)
+    line = line_with_two()
+    line.table(orders(3), "id INT PRIMARY KEY, b INT")
+    line.run(orders(3), "ALTER TABLE orders_3 WOBBLE b")
+    first, second = told(line)
+    assert first.ways
+    assert (second.shard, second.ways) == (None, ())
+
+
+def test_a_held_shard_that_is_paused_too_is_told_once():
+    line = line_with_two()
+    line.command(ORDERS, CommandKind.PAUSE, orders(1))
+    assert [report.conflict.kind for report in told(line)] == ["conflict"]
