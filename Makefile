@@ -135,12 +135,17 @@ test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a rea
 
 .PHONY: test-pages
 # Playwright drives the system's chromium: it fetches no browser.
-test-pages: build/pages/.installed ## The pages in a real browser, with axe-core (needs chromium; ARGS="--pictures docs/pictures")
+test-pages: build/pages/.installed build/pages-api/.installed ## The pages in a real browser with axe-core, and schemathesis against /api (needs chromium)
 	PYTHONPATH=build/pages $(PY) -m pytest tests/pages $(ARGS)
 
 build/pages/.installed: tests/pages/requirements.txt $(READY)
 	@rm -rf $(@D)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --target $(@D) -r $<
+	@touch $@
+
+build/pages-api/.installed: tests/pages/api-requirements.txt $(READY)
+	@python=$$(bash .ci/python) && "$$python" -m venv --clear $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
 .PHONY: rollouts
@@ -241,6 +246,8 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		docs/requirements.in -o docs/requirements.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		tests/pages/requirements.in -o tests/pages/requirements.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		tests/pages/api-requirements.in -o tests/pages/api-requirements.txt
 
 clean: ## Everything built; keeps .venv and what was fetched
 	@rm -rf build/reports build/wheel build/site build/docs-venv build/pyfiles build/shardmerge.zip dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

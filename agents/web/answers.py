@@ -9,6 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from shardmerge.agents.pages.render import Asked
+from shardmerge.agents.status.plain import ErrorAnswer
+from shardmerge.schemas.records.plain import to_plain
 
 HEADERS = {
     # Nothing is loaded from another host, and no script or style stands in a page.
@@ -19,6 +21,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+NO_TARGET = ErrorAnswer("no decision names this target")
 _MOST_DIGITS = 9
 
 
@@ -28,8 +31,8 @@ def html(text: str, *, status: int = 200) -> web.Response:
 
 
 def json_answer(value: Any, *, status: int = 200) -> web.Response:
-    """A plain value as JSON."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
+    """A record, or a plain value, as JSON."""
+    text = json.dumps(to_plain(value), ensure_ascii=False, indent=1)
     return web.Response(text=text, content_type="application/json", status=status, headers=HEADERS)
 
 
@@ -41,6 +44,16 @@ def asked_of(query: Mapping[str, str]) -> Asked:
         page=_whole(query.get("page", ""), 1),
         older=_whole(query.get("older", ""), 0),
     )
+
+
+def faulty(query: Mapping[str, str]) -> str:
+    """What of a query of ``/api`` is not as it must be, a sentence; "" when all is."""
+    if query.get("columns", "all") != "all":
+        return "columns must be all, or not be given"
+    page = query.get("page", "1")
+    if not page.isascii() or _whole(page, 0) < 1:
+        return "page must be a whole number from 1"
+    return ""
 
 
 def _whole(text: str, default: int) -> int:

@@ -18,11 +18,12 @@ from shardmerge.agents.preview.pasted import pasted_steps
 from shardmerge.agents.preview.plan import numbered, planned
 from shardmerge.agents.preview.report import Asked, shown_plan
 from shardmerge.agents.preview.shapes import ShownPlan
+from shardmerge.agents.status.plain import ErrorAnswer, holds_answer
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .answers import html
+from .answers import NO_TARGET, html, json_answer
 from .present import Present
 
 T = TypeVar("T")
@@ -70,6 +71,19 @@ class AskingPages:
         except ShardMergeError as error:
             return html(render.holds_page(self._frame(), name, (), error), status=503)
         return html(render.holds_page(self._frame(), name, reports))
+
+    async def api_holds(self, request: web.Request) -> web.Response:
+        """The same as JSON."""
+        name = request.match_info["name"]
+        target = self._view.target(name)
+        if target is None:
+            return json_answer(NO_TARGET, status=404)
+        chosen = request.query.get("shard", "")
+        try:
+            reports = await self._asked(lambda: self._reports(target, chosen))
+        except ShardMergeError as error:
+            return json_answer(ErrorAnswer(str(error)), status=503)
+        return json_answer(holds_answer(name, reports))
 
     async def plan(self, _: web.Request) -> web.Response:
         """The empty form."""

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from faust.web.drivers.aiohttp import Web as FaustWeb
 
 from shardmerge.agents.pages import render
 from shardmerge.agents.pages.asset_files import assets
-from shardmerge.agents.status import plain
+from shardmerge.agents.status import openapi, plain
 from shardmerge.agents.status.matrix import matrix
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.agents.status.view_metrics import view_samples
@@ -23,7 +24,7 @@ from shardmerge.connectors.metrics.endpoint import exposition
 from shardmerge.connectors.metrics.family import Sample, Samples
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .answers import HEADERS, asked_of, html, json_answer
+from .answers import HEADERS, NO_TARGET, asked_of, faulty, html, json_answer
 from .asking import AskingPages
 from .consumer import ViewReader
 from .events import RevisionEvents
@@ -78,6 +79,8 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             "/api/status": self._api_status,
             "/api/target/{name}": self._api_target,
             "/api/target/{name}/matrix": self._api_matrix,
+            "/api/target/{name}/holds": asking.api_holds,
+            "/api/openapi.json": self._openapi,
             "/healthz": self._healthz,
             "/metrics": self._metrics,
         }
@@ -114,25 +117,31 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         )
 
     async def _api_status(self, _: web.Request) -> web.Response:
-        return json_answer(plain.status_json(self._view, self._pipeline, self._reader.caught_up))
+        found = plain.status_answer(self._view, self._pipeline, self._reader.caught_up)
+        return json_answer(found)
 
     async def _api_target(self, request: web.Request) -> web.Response:
-        return await self._told(request, plain.target_json)
+        return await self._told(request, plain.target_answer)
 
     async def _api_matrix(self, request: web.Request) -> web.Response:
+        if fault := faulty(request.query):
+            return json_answer(plain.ErrorAnswer(fault), status=400)
         asked = asked_of(request.query)
 
         def told(target: TargetView) -> Any:
             found = matrix(target, asked.search, every_column=asked.every_column, page=asked.page)
-            return plain.matrix_json(found)
+            return plain.matrix_answer(found)
 
         return await self._told(request, told)
 
     async def _told(self, request: web.Request, told: Callable[[TargetView], Any]) -> web.Response:
         target = self._view.target(request.match_info["name"])
         if target is None:
-            return json_answer({"error": "no decision names this target"}, status=404)
+            return json_answer(NO_TARGET, status=404)
         return json_answer(await asyncio.to_thread(told, target))
+
+    async def _openapi(self, _: web.Request) -> web.Response:
+        return json_answer(openapi.document(version("shardmerge")))
 
     async def _healthz(self, _: web.Request) -> web.Response:
         """200 when the agents consume, 503 while they start, recover or rebalance."""
@@ -142,7 +151,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             for tp in (self.app.consumer.assignment() if ready else ())
             if tp.topic not in self.app.tables.changelog_topics
         )
-        answer = {"ready": ready, "assigned": assigned, "view_caught_up": self._reader.caught_up}
+        answer = plain.HealthAnswer(ready, tuple(assigned), self._reader.caught_up)
         return json_answer(answer, status=200 if ready else 503)
 
     def _is_ready(self) -> bool:

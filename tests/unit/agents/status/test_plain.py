@@ -4,11 +4,12 @@ import json
 
 from shardmerge.agents.status import plain
 from shardmerge.agents.status.matrix import matrix
+from shardmerge.schemas.records.plain import to_plain
 from tests.example_pages import ORDERS, example
 
 
 def test_the_status_tells_every_target_with_its_last_decisions():
-    told = plain.status_json(example().view, "shop", caught_up=True)
+    told = to_plain(plain.status_answer(example().view, "shop", caught_up=True))
     assert [t["target"] for t in told["targets"]] == ["merged.items", "merged.orders"]
     orders = told["targets"][1]
     assert len(orders["decisions"]) == plain.RECENT
@@ -22,13 +23,13 @@ def test_the_status_tells_every_target_with_its_last_decisions():
 def test_a_target_tells_all_decisions_that_are_kept():
     target = example().view.target(str(ORDERS))
     assert target is not None
-    assert len(plain.target_json(target)["decisions"]) == 22
+    assert len(plain.target_answer(target).decisions) == 22
 
 
 def test_the_picture_tells_groups_and_counts():
     target = example().view.target(str(ORDERS))
     assert target is not None
-    told = plain.matrix_json(matrix(target))
+    told = to_plain(plain.matrix_answer(matrix(target)))
     assert told["total"] == 12
     assert told["alike"] == ["id", "created"]
     level = next(c for c in told["columns"] if c["name"] == "level")

@@ -1,0 +1,179 @@
+"""The OpenAPI document of ``/api``: made from the classes of the answers. Pure."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from enum import Enum
+from typing import Any, Union, get_args, get_origin
+
+from shardmerge.schemas.records.plain import alternatives, plain_fields
+
+from .plain import (
+    ErrorAnswer,
+    HealthAnswer,
+    HoldsAnswer,
+    MatrixAnswer,
+    StatusAnswer,
+    TargetAnswer,
+)
+
+_ATTRIBUTE = re.compile(r"^ {4}([\w, ]+): ", re.MULTILINE)
+_NAME = {
+    "name": "name",
+    "in": "path",
+    "required": True,
+    "description": "A target, as database.table.",
+    "schema": {"type": "string", "minLength": 1},
+}
+_SEARCH = {
+    "name": "search",
+    "in": "query",
+    "description": "Only shards whose name contains this text, without regard to case.",
+    "schema": {"type": "string"},
+}
+_COLUMNS = {
+    "name": "columns",
+    "in": "query",
+    "description": "`all`: also columns that every shard has.",
+    "schema": {"type": "string", "enum": ["all"]},
+}
+_PAGE = {
+    "name": "page",
+    "in": "query",
+    "description": "Which part of the groups; one that does not exist gives the last.",
+    "schema": {"type": "integer", "minimum": 1, "maximum": 999_999_999},
+}
+_SHARD = {
+    "name": "shard",
+    "in": "query",
+    "description": "The shard whose ways out are told, as source/database.table.",
+    "schema": {"type": "string"},
+}
+
+
+def document(version: str) -> dict[str, Any]:
+    """The document.
+
+    Args:
+        version: Of shardmerge.
+    """
+    schemas = _Schemas()
+    missing = {"404": schemas.answer(ErrorAnswer, "No decision names this target.")}
+    refused = {"400": schemas.answer(ErrorAnswer, "A parameter is not as it must be.")}
+    unread = {"503": schemas.answer(ErrorAnswer, "Kafka does not answer.")}
+    paths: dict[str, Any] = {
+        "/api/status": _get("All targets", (), schemas.good(StatusAnswer)),
+        "/api/target/{name}": _get(
+            "One target, with every decision that is kept",
+            (_NAME,),
+            schemas.good(TargetAnswer) | missing,
+        ),
+        "/api/target/{name}/matrix": _get(
+            "Which shard has which column",
+            (_NAME, _SEARCH, _COLUMNS, _PAGE),
+            schemas.good(MatrixAnswer) | missing | refused,
+        ),
+        "/api/target/{name}/holds": _get(
+            "Why shards stand, with both sides and the ways out",
+            (_NAME, _SHARD),
+            schemas.good(HoldsAnswer) | missing | unread,
+        ),
+        "/healthz": _get(
+            "Whether the worker works",
+            (),
+            schemas.good(HealthAnswer)
+            | {"503": schemas.answer(HealthAnswer, "The agents do not consume.")},
+        ),
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "shardmerge agents",
+            "version": version,
+            "description": "What a worker of the agents shows. Nothing can be changed here.",
+        },
+        "paths": paths,
+        "components": {"schemas": dict(sorted(schemas.known.items()))},
+    }
+
+
+def _get(summary: str, parameters: tuple[Any, ...], responses: dict[str, Any]) -> dict[str, Any]:
+    return {"get": {"summary": summary, "parameters": list(parameters), "responses": responses}}
+
+
+class _Schemas:
+    """JSON schemas of classes, as their plain form is."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Any] = {}
+
+    def good(self, cls: type) -> dict[str, Any]:
+        return {"200": self.answer(cls, _first(cls))}
+
+    def answer(self, cls: type, description: str) -> dict[str, Any]:
+        content = {"application/json": {"schema": self.of(cls)}}
+        return {"description": description, "content": content}
+
+    def of(self, kind: Any) -> dict[str, Any]:
+        if records := alternatives(kind):
+            return {"anyOf": [self._named(each) for each in records]}
+        origin = get_origin(kind)
+        if origin in (Union, types.UnionType):
+            (member,) = [m for m in get_args(kind) if m is not type(None)]
+            return {"anyOf": [self.of(member), {"type": "null"}]}
+        if origin is tuple:
+            first, *rest = get_args(kind)
+            if rest == [Ellipsis]:
+                return {"type": "array", "items": self.of(first)}
+            items = [self.of(each) for each in (first, *rest)]
+            size = len(items)
+            return {"type": "array", "prefixItems": items, "minItems": size, "maxItems": size}
+        if origin is not None and issubclass(origin, Mapping):
+            return {"type": "object", "additionalProperties": self.of(get_args(kind)[1])}
+        if is_dataclass(kind):
+            assert isinstance(kind, type)
+            return self._record(kind)
+        if issubclass(kind, Enum):
+            return {"type": "string", "enum": [each.value for each in kind]}
+        return {"type": {str: "string", int: "integer", bool: "boolean"}[kind]}
+
+    def _named(self, cls: type) -> dict[str, Any]:
+        name = cls.__name__
+        return {"type": "object", "required": [name], "properties": {name: self.of(cls)}}
+
+    def _record(self, cls: type) -> dict[str, Any]:
+        name = cls.__name__
+        if name not in self.known:
+            self.known[name] = {}  # a record may hold itself
+            meanings = _meanings(cls)
+            properties = {}
+            for field in plain_fields(cls):
+                meaning = meanings.get(field.name)
+                told = {"description": meaning} if meaning else {}
+                properties[field.name] = self.of(field.kind) | told
+            self.known[name] = {
+                "type": "object",
+                "description": _first(cls),
+                "required": list(properties),
+                "properties": properties,
+            }
+        return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _first(cls: type) -> str:
+    return " ".join(inspect.getdoc(cls).partition("\n\n")[0].split())  # type: ignore[union-attr]
+
+
+def _meanings(cls: type) -> dict[str, str]:
+    """Field → its meaning, from the docstring's attributes."""
+    text = (inspect.getdoc(cls) or "").partition("Attributes:\n")[2]
+    parts = _ATTRIBUTE.split(text)[1:]
+    found = {}
+    for names, meaning in zip(parts[::2], parts[1::2], strict=True):
+        for name in names.split(", "):
+            found[name] = " ".join(meaning.replace("``", "`").split())
+    return found

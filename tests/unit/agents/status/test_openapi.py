@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shardmerge.agents.holds.answers import Answers
+from shardmerge.agents.holds.reports import hold_reports
+from shardmerge.agents.status import plain
+from shardmerge.agents.status.matrix import matrix
+from shardmerge.agents.status.openapi import document
+from shardmerge.schemas.records.plain import to_plain
+from tests.example_pages import NOW_MS, ORDERS, example, failing, pipeline
+
+DOCUMENT = document("1.2.3")
+
+
+def faults(value: Any, schema: dict[str, Any], place: str = "") -> list[str]:
+    """Where a value is not as a schema of the document says. It may have no field more."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/components/schemas/")
+        return faults(value, DOCUMENT["components"]["schemas"][name], place)
+    if "anyOf" in schema:
+        found = [faults(value, each, place) for each in schema["anyOf"]]
+        return [] if [] in found else found[0]
+    kinds: dict[str, type] = {
+        "string": str,
+        "integer": int,
+        "boolean": bool,
+        "null": type(None),
+        "array": list,
+    }
+    kind = schema["type"]
+    if kind != "object":
+        if type(value) is not kinds[kind] or value not in schema.get("enum", [value]):
+            return [f"{place}: {value!r} is no {kind}"]
+        if not isinstance(value, list):
+            return []
+        items = schema.get("prefixItems") or [schema["items"]] * len(value)
+        pairs = zip(value, items, strict=True)
+        return [f for n, (item, of) in enumerate(pairs) for f in faults(item, of, f"{place}[{n}]")]
+    if not isinstance(value, dict):
+        return [f"{place}: {value!r} is no object"]
+    if "additionalProperties" in schema:
+        inner = schema["additionalProperties"]
+        return [f for k, item in value.items() for f in faults(item, inner, f"{place}.{k}")]
+    if value.keys() != schema["properties"].keys():
+        return [f"{place}: {value.keys() ^ schema['properties'].keys()}"]
+    return [
+        fault
+        for name, item in value.items()
+        for fault in faults(item, schema["properties"][name], f"{place}.{name}")
+    ]
+
+
+def schema_of(path: str, status: str = "200") -> dict[str, Any]:
+    answer = DOCUMENT["paths"][path]["get"]["responses"][status]
+    found: dict[str, Any] = answer["content"]["application/json"]["schema"]
+    return found
+
+
+def answers() -> dict[str, Any]:
+    line = example()
+    failing(line, NOW_MS)
+    target = line.view.target(str(ORDERS))
+    assert target is not None
+    of = Answers(pipeline(), line.state.targets[ORDERS])
+    reports = list(hold_reports(of, {}, Path("f")))
+    return {
+        "/api/status": plain.status_answer(line.view, "shop", caught_up=True),
+        "/api/target/{name}": plain.target_answer(target),
+        "/api/target/{name}/matrix": plain.matrix_answer(matrix(target)),
+        "/api/target/{name}/holds": plain.holds_answer(str(ORDERS), reports),
+        "/healthz": plain.HealthAnswer(ready=True, assigned=("a/0",), view_caught_up=True),
+    }
+
+
+def test_every_path_has_an_answer_here():
+    assert answers().keys() == DOCUMENT["paths"].keys()
+
+
+@pytest.mark.parametrize("path", DOCUMENT["paths"])
+def test_an_answer_is_as_the_document_says(path):
+    assert faults(to_plain(answers()[path]), schema_of(path)) == []
+
+
+def test_a_wrong_answer_would_be_noticed():
+    told = to_plain(answers()["/api/target/{name}"])
+    told["version"] = "7"
+    assert faults(told, schema_of("/api/target/{name}")) == [".version: '7' is no integer"]
+
+
+def test_every_field_of_an_answer_of_the_api_has_a_meaning():
+    silent = [
+        f"{name}.{field}"
+        for name, schema in DOCUMENT["components"]["schemas"].items()
+        if name.endswith("Answer")
+        for field, each in schema["properties"].items()
+        if not each.get("description")
+    ]
+    assert silent == []
+
+
+def test_the_document_tells_the_version():
+    assert DOCUMENT["info"]["version"] == "1.2.3"
