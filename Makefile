@@ -190,6 +190,10 @@ bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and
 bench-plan: $(READY) ## How long `shardmerge plan` takes (ARGS="--shards 1000 --steps 20")
 	PYTHONPATH=. $(PY) benchmarks/plan_speed.py $(ARGS)
 
+.PHONY: bench-pages
+bench-pages: $(READY) ## Milliseconds and kilobytes of a target's page (ARGS="--shards 10000 --columns 50 --odd 1")
+	PYTHONPATH=. $(PY) benchmarks/pages_speed.py $(ARGS)
+
 .PHONY: test-spark
 test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under an older one (SPARK=4.0.4; by default every one)
 	@PYTHONPATH=. $(PY) -m tests.levels $(if $(SPARK),spark-$(SPARK),$(SPARKS))

@@ -64,11 +64,10 @@ charset = "utf8mb4"
 """
 
 
-def pipeline(sources: int = 2) -> Pipeline:
-    """The example's, with that many sources."""
-    return parse_pipeline(
-        _FILE + "".join(_SOURCE.format(number=n) for n in range(1, sources + 1)), {}
-    )
+def pipeline(mode: str = "optimistic") -> Pipeline:
+    """The example's."""
+    text = _FILE.replace('name = "shop"', f'name = "shop"\nmode = "{mode}"')
+    return parse_pipeline(text + "".join(_SOURCE.format(number=n) for n in (1, 2)), {})
 
 
 class ExampleLine:

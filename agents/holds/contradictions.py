@@ -1,9 +1,10 @@
-"""Which definitions of a column stand against each other, and on which shards. Pure."""
+"""Whom a held shard waits for: other definitions of a column, or shards that are behind. Pure."""
 
 from __future__ import annotations
 
 import re
 
+from shardmerge.agents.coordination.ddl_lock import head_of
 from shardmerge.agents.coordination.identities import known_names
 from shardmerge.agents.coordination.state.shard_state import Hold, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
@@ -22,6 +23,19 @@ def hold_kind(hold: Hold) -> str:
     if hold.post is None:
         return "unreadable"
     return "lock" if hold.queue and hold.reason.startswith(LOCK) else "conflict"
+
+
+def lacking(state: TargetState, shard: ShardState) -> list[ShardId]:
+    """The shards that have not made the change with which a shard waits for the DDL lock."""
+    if shard.head is None:
+        return []
+    head = head_of(state, shard.head)
+    return [
+        name
+        for name in sorted(state.shards)
+        if (other := state.shards[name]).head not in head.ways
+        and not (other.effective is not None and head.is_in(other.effective))
+    ]
 
 
 def conflict_of(state: TargetState) -> Conflict | None:

@@ -10,6 +10,7 @@ from shardmerge.schemas.model.names import ShardId
 
 from .answers import Answers
 from .conflicts import conflicts
+from .contradictions import lacking
 from .shapes import ShownConflict, WayOut
 from .ways_out import out_of_hold, out_of_pause
 
@@ -26,11 +27,13 @@ class HoldReport:
             shards that are paused.
         shard: The shard whose ways out are told; None when ``ways`` are left out.
         ways: How it can go on; a command that is told would be carried out now.
+        waits_for: For the DDL lock: the shards that have not made that shard's change.
     """
 
     conflict: ShownConflict
     shard: ShardId | None
     ways: tuple[WayOut, ...]
+    waits_for: tuple[ShardId, ...] = ()
 
 
 def hold_reports(
@@ -57,7 +60,8 @@ def hold_reports(
         first = names[conflict.held[0]]
         shard = chosen if chosen is not None and str(chosen) in conflict.held else first
         ways = tuple(out_of_hold(answers, state.shards[shard], path))
-        yield HoldReport(conflict, shard, ways)
+        behind = lacking(state, state.shards[shard]) if conflict.kind == "lock" else ()
+        yield HoldReport(conflict, shard, ways, tuple(behind))
     paused = [
         name for name in sorted(state.shards)
         if state.shards[name].paused and state.shards[name].hold is None

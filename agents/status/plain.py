@@ -207,11 +207,13 @@ class HoldAnswer:
         conflict: The reason with both sides.
         shard: The shard whose ways out are told; "" when none are.
         ways: How it can go on.
+        waits_for: For the DDL lock: the shards that have not made that shard's change.
     """
 
     conflict: ShownConflict
     shard: str
     ways: tuple[WayOut, ...]
+    waits_for: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,5 +291,8 @@ def matrix_answer(found: Matrix) -> MatrixAnswer:
 
 def holds_answer(target: str, reports: list[HoldReport]) -> HoldsAnswer:
     """Why shards of a target stand."""
-    reasons = (HoldAnswer(r.conflict, str(r.shard or ""), r.ways) for r in reports)
+    reasons = (
+        HoldAnswer(r.conflict, str(r.shard or ""), r.ways, tuple(map(str, r.waits_for)))
+        for r in reports
+    )
     return HoldsAnswer(target, tuple(reasons))

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from shardmerge.agents.coordination.ddl_lock import head_of
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.holds.contradictions import conflict_of, hold_kind, sides_of
+from shardmerge.agents.holds.contradictions import conflict_of, hold_kind, lacking, sides_of
 from shardmerge.agents.holds.shapes import WITHOUT, WayOut
 from shardmerge.agents.holds.ways_out import out_of_hold, out_of_pause
 from shardmerge.schemas.codes.registry import coded
@@ -210,19 +209,6 @@ def _servers(asked: Asked) -> Iterator[Cause]:
             f"no agents' worker runs; {agents.undecided} records wait to be decided",
             ways=(WayOut("", "start the agents: shardmerge agents, or shardmerge run"),),
         )
-
-
-def lacking(state: TargetState, shard: ShardState) -> list[ShardId]:
-    """The shards that have not made the change with which a shard waits for the DDL lock."""
-    if shard.head is None:
-        return []
-    head = head_of(state, shard.head)
-    return [
-        name
-        for name in sorted(state.shards)
-        if (other := state.shards[name]).head not in head.ways
-        and not (other.effective is not None and head.is_in(other.effective))
-    ]
 
 
 def _waiting(asked: Asked, state: TargetState) -> Iterator[str]:

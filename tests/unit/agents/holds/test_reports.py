@@ -15,7 +15,7 @@ from tests.example_pages import NOW_MS, ORDERS, ExampleLine, example, orders, pi
 
 
 def told(line: ExampleLine, chosen: ShardId | None = None) -> list[HoldReport]:
-    answers = Answers(pipeline(), line.state.targets[ORDERS])
+    answers = Answers(line.line.pipeline, line.state.targets[ORDERS])
     return list(hold_reports(answers, {21: NOW_MS}, Path("/etc/shop.toml"), chosen))
 
 
@@ -81,6 +81,17 @@ def test_only_the_first_reasons_tell_their_ways_out(monkeypatch):
     first, second = told(line)
     assert first.ways
     assert (second.shard, second.ways) == (None, ())
+
+
+def test_a_wait_for_the_ddl_lock_tells_for_whom():
+    line = ExampleLine(pipeline("pessimistic"))
+    for number in range(3):
+        line.table(orders(number), "id INT PRIMARY KEY")
+    line.run(orders(1), "ALTER TABLE orders_1 ADD COLUMN a INT")
+    (found,) = told(line)
+    assert (found.conflict.kind, found.shard) == ("lock", orders(1))
+    assert found.waits_for == (orders(0), orders(2))
+    assert "unlock-execute" in " ".join(way.command for way in found.ways)
 
 
 def test_a_held_shard_that_is_paused_too_is_told_once():

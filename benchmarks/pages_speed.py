@@ -1,0 +1,41 @@
+"""How long a target's page takes, and how large it is.
+
+Usage: ``python benchmarks/pages_speed.py [--shards N] [--columns N] [--odd N]``. Of so many shards
+(``--odd``) each one lacks other columns than the next; with 1 no two neighbours are alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from shardmerge.agents.pages.render import Asked, Frame, target_page
+from tests.example_pages import NOW_MS, ORDERS, wide
+
+
+def main() -> None:
+    """Measure, and print a line for each page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shards", type=int, default=10_000)
+    parser.add_argument("--columns", type=int, default=50)
+    parser.add_argument("--odd", type=int, default=100)
+    arguments = parser.parse_args()
+    view = wide(arguments.shards, arguments.columns, arguments.odd)
+    frame = Frame("shop", caught_up=True, revision=1, now_ms=NOW_MS)
+    pages = {
+        "columns that differ": Asked(),
+        "every column": Asked(every_column=True),
+        "one shard": Asked(search=f"orders_{arguments.shards - 1}"),
+    }
+    print(f"{'':<22}{'milliseconds':>14}{'kilobytes':>12}")
+    for name, asked in pages.items():
+        started = time.perf_counter()
+        target = view.target(str(ORDERS))
+        assert target is not None
+        page = target_page(frame, target, asked)
+        seconds = time.perf_counter() - started
+        print(f"{name:<22}{seconds * 1_000:>14.0f}{len(page.encode()) / 1_000:>12.0f}")
+
+
+if __name__ == "__main__":
+    main()
