@@ -80,7 +80,9 @@ class KafkaPresent:
         return line_state(self._pipeline, tracker, coordinator, ends)
 
     def _reader(self) -> TopicReader:
-        return TopicReader(self._pipeline.kafka, TIMEOUT_S)
+        # The agents' user has rights to groups of this prefix only.
+        group = f"{self._pipeline.name}-agents-pages"
+        return TopicReader(self._pipeline.kafka, TIMEOUT_S, group)
 
     def _rows(self, reader: TopicReader, table: str) -> MemoryRows:
         extents = reader.extents([changelog(self._pipeline, table)])

@@ -37,9 +37,13 @@ class TopicReader:
         kafka: Whose topics.
         timeout_s: Bound of each request, of the wait for leaders, and of the silence while a
             partition is read.
+        group: A consumer group that the user may read with: the client asks for it, and never
+            joins it.
     """
 
-    def __init__(self, kafka: Kafka, timeout_s: float = 30.0) -> None:
+    def __init__(
+        self, kafka: Kafka, timeout_s: float = 30.0, group: str = "shardmerge-topic-reader"
+    ) -> None:
         self._kafka = kafka
         self._timeout_s = timeout_s
         self._admin = admin_client(kafka, client_id="shardmerge-topic-reader")
@@ -49,7 +53,7 @@ class TopicReader:
             {
                 "log_level": 0,
                 "client.id": "shardmerge-topic-reader",
-                "group.id": "shardmerge-topic-reader",  # required by the client, never joined
+                "group.id": group,
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "isolation.level": "read_committed",

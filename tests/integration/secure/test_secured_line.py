@@ -110,13 +110,20 @@ def test_no_page_and_no_answer_of_the_agents_holds_a_password(played: Played) ->
         "/",
         "/metrics",
         "/target/merged.tbl",
+        "/target/merged.tbl/holds",
+        "/plan",
         "/api/status",
         "/api/target/merged.tbl",
+        "/api/target/merged.tbl/holds",
         "/healthz",
     ):
         answer = requests.get(f"{line.web_url}{path}", timeout=10)
         assert answer.ok, path
         assert CANARY not in answer.text, path
+    form = {"target": "merged.tbl", "sql": "ALTER TABLE {table} ADD COLUMN planned INT"}
+    planned = requests.post(f"{line.web_url}/plan", data=form, timeout=30)
+    assert "ADD COLUMN `planned` int" in planned.text, planned.text
+    assert CANARY not in planned.text
 
 
 def test_no_command_line_held_a_password(played: Played) -> None:
