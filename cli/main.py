@@ -35,6 +35,10 @@ COMMANDS = {
         "shardmerge.cli.deployment.connect:connect",
         "Make, see, restart, delete and watch the pipeline's connectors in Kafka Connect.",
     ),
+    "cutover": (
+        "shardmerge.cli.cutover.command:cutover",
+        "Hand TARGET (DATABASE.TABLE) over to the applications, or take it back with --undo.",
+    ),
     "ddl": ("shardmerge.cli.ddl:ddl", "Work with DDL statements without a server."),
     "decisions": (
         "shardmerge.cli.views.commands:decisions",

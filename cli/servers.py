@@ -77,7 +77,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         with mysql_cursor(pipeline.target) as cursor:
             found += target_findings(pipeline.target, _variables(cursor))
             for target in _targets(pipeline, tables):
-                found += table_findings(_facts(cursor, pipeline, target))
+                found += table_findings(target_facts(cursor, pipeline, target))
     except (pymysql.MySQLError, ConfigError) as error:
         found.append(Finding("target", mysql_error(error), code="SM-6101"))
     return found
@@ -224,7 +224,8 @@ def _charsets(cursor: Cursor, source: Source) -> dict[str, str]:
     }
 
 
-def _facts(cursor: Cursor, pipeline: Pipeline, target: TargetTable) -> TargetFacts:
+def target_facts(cursor: Cursor, pipeline: Pipeline, target: TargetTable) -> TargetFacts:
+    """What ``table_findings`` judges of a target."""
     name = (target.database, target.table)
     cursor.execute(
         "SELECT engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s",

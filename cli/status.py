@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from shardmerge.agents.coordination.state.state_rows import header_key
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .endings import ExitCode, telling_errors
 from .options import FILE, json_option
 from .parameters import read_pipeline
 from .screen import progress_of, show
+from .views.picture import Picture
 from .views.reading import read_picture, read_table
 from .views.shapes import PipelineStatus
 from .views.status import pipeline_status
@@ -46,6 +51,27 @@ def status(path: Path | None, directory: Path, as_json: bool) -> None:
 
 
 def _of(pipeline: Pipeline) -> PipelineStatus:
+    return whole_status(pipeline).status
+
+
+class WholeStatus(NamedTuple):
+    """A pipeline's status, and from what it was made.
+
+    Attributes:
+        states: The targets as the agents' table has them.
+    """
+
+    status: PipelineStatus
+    picture: Picture
+    states: Mapping[TargetTable, TargetState]
+
+
+def whole_status(pipeline: Pipeline) -> WholeStatus:
+    """Ask the topics, Kafka Connect and the target's server.
+
+    Raises:
+        StackError: Kafka does not answer, or has no topics of this pipeline.
+    """
     with progress_of("decisions") as progress:
         picture = read_picture(pipeline, progress, servers=True)
     with progress_of("the agents' table") as progress:
@@ -54,7 +80,7 @@ def _of(pipeline: Pipeline) -> PipelineStatus:
     for target in picture.targets():
         if rows.get(header_key(target)) is not None:
             states[target] = rows.state(target)
-    return pipeline_status(picture, states)
+    return WholeStatus(pipeline_status(picture, states), picture, states)
 
 
 def _of_line(directory: Path) -> PipelineStatus:

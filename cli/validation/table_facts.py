@@ -17,6 +17,7 @@ from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
 from shardmerge.spark_sink.barrier.statements import bindings
+from shardmerge.spark_sink.planning.progress import CLOSED
 from shardmerge.spark_sink.validation.compared_table import ShardFacts, TargetFacts
 
 
@@ -142,7 +143,9 @@ def _shard(
 ) -> ShardFacts:
     gate = known.shards[shard].gates[-1]
     rule = rule_of(pipeline.routes, shard)
-    waiting = next((s.waiting for s in progress.shards if s.shard == shard), "")
+    # Rows of a target that was cut over wait for ever; nothing keeps it from being compared.
+    waits = (s for s in progress.shards if s.shard == shard and s.code != CLOSED)
+    waiting = next((s.waiting for s in waits), "")
     obstacle = waiting
     if rule is None:
         obstacle = "no route of the pipeline file leads to a target any more"

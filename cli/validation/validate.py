@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,19 +17,16 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.plain import to_plain
-from shardmerge.spark_sink.loading.chunk_queries import table_statistics
-from shardmerge.spark_sink.validation.compared_table import ComparedTable
 
 from . import repairs
-from .line_passing import LinePassing
-from .progress_lines import ProgressLines
 from .report import lines, report_of
 from .report_shapes import ValidatedTarget
 from .saved_state import StateFile
 from .server_rows import ServerRows
 from .table_facts import targets_of
-from .target_run import Limits, TargetRun
+from .target_run import Limits
 from .topic_facts import TopicFacts
+from .whole_target import compare_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +131,15 @@ def _check(pipeline: Pipeline, target: TargetTable | None, shards: Sequence[Shar
 def _validated(
     call: _Call, target: TargetTable, facts: TopicFacts, servers: ServerRows
 ) -> ValidatedTarget:
-    began = time.monotonic()
-    watcher = ProgressLines(str(target))
-    try:
-        run = TargetRun(
-            facts.of(target),
-            call.only,
-            servers=servers,
-            passing=lambda shards: LinePassing(call.pipeline, shards, call.limits.patience_s),
-            limits=call.limits,
-            state=call.state,
-            watcher=watcher,
-        )
-        watcher.expect(_rows(servers, run.validation.table))
-        run.run()
-    finally:
-        watcher.close()
+    run, seconds = compare_target(
+        call.pipeline,
+        target,
+        facts,
+        servers,
+        limits=call.limits,
+        state=call.state,
+        only=call.only,
+    )
     validation = run.validation
     told = {}
     if call.repair == "sql":
@@ -159,7 +148,7 @@ def _validated(
         validation,
         version=run.known.version,
         obstacles=run.obstacles,
-        seconds=time.monotonic() - began,
+        seconds=seconds,
         stopped=run.stopped,
         repairs=told,
     )
@@ -178,10 +167,3 @@ def _tell(report: ValidatedTarget, *, as_json: bool) -> None:
         return
     for line in lines(report):
         click.echo(line)
-
-
-def _rows(servers: ServerRows, table: ComparedTable) -> int:
-    """About how many rows the target has, as its server estimates."""
-    at = ShardId("", table.target.database, table.target.table)
-    found = servers.ask(table.side, table_statistics(at))
-    return int(found[0][0] or 0) if found else 0

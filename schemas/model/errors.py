@@ -13,6 +13,7 @@ means; a test proves that every raise names a code of that registry.
     │   ├── UnknownSchemaVersion   a record's schema fingerprint is not known here
     │   └── BarrierRegressed       a high watermark went back: the topic was created anew
     ├── TargetError                the target refused a statement or a row
+    │   ├── TargetClosed           applications write to the target now: it was cut over
     │   └── TargetLost             this process can do nothing more with the target
     │       └── WriterReplaced     another writer has the pipeline now
     ├── StackError                 Kafka, Connect or the local stack is not in the required state
@@ -112,6 +113,13 @@ class TargetError(ShardMergeError):
         self.number = number
         self.statement = statement
         self.retryable = retryable
+
+
+class TargetClosed(TargetError):
+    """The target was cut over, so nothing of the pipeline may change it.
+
+    It is ``retryable``: the way back opens the target again.
+    """
 
 
 class TargetLost(TargetError):

@@ -194,6 +194,12 @@ def executing(statement: OpenStatement) -> OpenStatement:
     return statement
 
 
+def awaiting_opening(statement: OpenStatement) -> OpenStatement:
+    """The statement as it stands on a target that was cut over."""
+    detail = "waits, because its target was cut over"
+    return replace(statement, state=StatementState.WAITING, detail=detail, code="SM-1626")
+
+
 def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int:
     """The lowest version whose rows must wait: rows pass gates of lower versions only.
 

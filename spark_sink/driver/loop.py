@@ -42,6 +42,7 @@ from shardmerge.spark_sink.targets.interface import (
 
 from .applied_rows import AppliedRows
 from .batch_runs import BatchRuns
+from .closed_targets import ClosedTargets
 from .driver_metrics import DriverMetrics
 from .loads.load_jobs import LoadJobs
 from .loads.load_runs import LoadRuns
@@ -68,6 +69,7 @@ class Driver:
     * ``StatementOutcomes``: which statements are executed or refused,
     * ``ShardHolds``: which rows cannot be applied,
     * ``ShardRemovals``: which TRUNCATEs are not carried out,
+    * ``ClosedTargets``: which targets were cut over,
     * ``RowTopicCheck``: for which row topics the offsets are stored,
     * ``BatchRuns``: how large batches are, and which targets fail,
     * ``LoadRuns``: which shards are read by the sink itself, and how far that is.
@@ -109,6 +111,7 @@ class Driver:
         self._rows = AppliedRows(intake, control, epoch)
         self._outcomes = StatementOutcomes(journal, retry_s)
         self._holds = ShardHolds(retry_s)
+        self._closed = ClosedTargets(control)
         self._row_topics = RowTopicCheck(intake, control, epoch)
         self._loads = LoadRuns(
             pipeline,
@@ -244,6 +247,7 @@ class Driver:
         self._awaits_more = self._intake.settle()  # 3
         self._rows.look()
         self._loads.order()
+        self._closed.look()
         batch = plan(self._intake.decisions, self._state(), self._batches.bound())  # 4
         if batch.tasks:
             # Makes sure that no topic was deleted and made anew after its end was read.
@@ -258,6 +262,7 @@ class Driver:
             rows=self._rows.progress,
             safe_ends=self._intake.barriers.safe_ends,
             busy=self._statements.busy,
+            closed=self._closed.targets,
             resting=self._holds.resting(),
             truncations=self._removals.truncations,
             ordered=self._intake.ordered,

@@ -35,7 +35,7 @@ def waiting_kind(
     paused: Container[ShardId],
     unread: bool,
 ) -> WaitingKind | None:
-    """Why a shard waits; None when it does not.
+    """Why a shard waits; None when it does not, or its target was cut over.
 
     Args:
         progress: What is reported of the shard.
@@ -44,7 +44,7 @@ def waiting_kind(
         paused: The paused shards of the target.
         unread: Whether the shard's row topic is not read at all.
     """
-    if not progress.waiting:
+    if not progress.waiting or plan.closed:
         return None
     shard, stop = progress.shard, plan.stops.get(progress.shard)
     if unread:

@@ -16,6 +16,7 @@ from shardmerge.spark_sink.barrier.row_stops import fixup_stops, rows_stops
 from shardmerge.spark_sink.barrier.statements import (
     OpenStatement,
     StatementState,
+    awaiting_opening,
     executing,
     frontier,
     open_statements,
@@ -42,6 +43,7 @@ class TargetPlan:
         stops: Shard → the first gate that may not be passed; a shard without one is not held up.
         blocked: Shard with a first load → index of the first gate that may not be passed for any
             reason but the load; the number of gates when there is none (``load_rules``).
+        closed: Whether the target was cut over.
     """
 
     target: TargetTable
@@ -49,6 +51,7 @@ class TargetPlan:
     open: tuple[OpenStatement, ...]
     stops: Mapping[ShardId, Stop]
     blocked: Mapping[ShardId, int] = field(default_factory=dict)
+    closed: bool = False
 
     @property
     def ready(self) -> tuple[OpenStatement, ...]:
@@ -94,6 +97,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     plans = {plan.target: plan for plan in targets}
     ready = frozenset(plan.target for plan in targets if plan.ready)
     turns = Turns(decisions, state, restarts, ready)
+    without_rows = {*state.busy, *state.closed}
     available: dict[Partition, tuple[int, int]] = {}
     ordered: dict[Stream, dict[Partition, tuple[int, int]]] = {}
     for partition, end in state.safe_ends.items():
@@ -101,7 +105,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         if len(owners) != 1:
             continue
         target, shard = owners[0]
-        if target in ready or target in state.busy or target in turns.emptying:
+        if target in ready or target in without_rows or target in turns.emptying:
             continue
         if shard in decisions.targets[target].paused or shard in state.rows.watermarks.strays:
             continue
@@ -134,6 +138,9 @@ def _plan_target(
     executed = state.executed.get(target.target, ())
     refused = state.refused.get(target.target, {})
     open_now = open_statements(target, executed, refused, state.rows)
+    if target.target in state.closed:
+        waiting = tuple(awaiting_opening(statement) for statement in open_now)
+        return TargetPlan(target.target, frontier(target, executed), waiting, {}, closed=True)
     if target.target in state.busy:
         open_now = tuple(executing(statement) for statement in open_now)
     reached = frontier(target, executed)

@@ -26,6 +26,13 @@ from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST
 from .plan import TargetPlan
 from .ranges import RowHold
 
+CLOSED_HINT = (
+    "nothing has to be done; `shardmerge cutover --undo` is the way back as long as no application "
+    "has written to the target"
+)
+CLOSED = "SM-1617"
+"""The code of rows that are not applied because their target was cut over."""
+
 
 class Trouble(NamedTuple):
     """Why a first load does not go on, what the operator can do, and the reason's code."""
@@ -160,6 +167,9 @@ def _shard(
     running: OpenStatement | Truncation | None,
 ) -> ShardProgress:
     offset = sum(rows.at(partition).offset for partition in rows.partitions_of(shard))
+    if plan.closed:
+        reason = "its rows stay in Kafka, because the target was cut over"
+        return ShardProgress(shard, offset, reason, CLOSED_HINT, code="SM-1617")
     if reason := contradiction(decisions, shard):
         hint = "write the routing rules, or name the tables, so that each topic has one shard"
         return ShardProgress(shard, offset, reason, hint, code="SM-1610")

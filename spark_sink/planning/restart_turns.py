@@ -46,6 +46,7 @@ class Turns:
             return (
                 of.target not in ready
                 and of.target not in state.busy
+                and of.target not in state.closed
                 and of.shard not in decisions.targets[of.target].paused
                 and not _rests(of, state)
             )

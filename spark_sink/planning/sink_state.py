@@ -27,6 +27,7 @@ class SinkState:
         rows: How far rows are applied.
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
         busy: Targets on which statements run: nothing else is done with them meanwhile.
+        closed: Targets that were cut over: nothing is done with them.
         resting: Shard that has met a row which cannot be applied, and waits until it is tried
             again → the position of that row, or of the gate where the shard waits.
         truncations: Shard → the first TRUNCATE that was met and is not carried out.
@@ -45,6 +46,7 @@ class SinkState:
     rows: RowProgress = field(default_factory=RowProgress)
     safe_ends: Mapping[Partition, int] = field(default_factory=dict)
     busy: Collection[TargetTable] = ()
+    closed: Collection[TargetTable] = ()
     resting: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     ordered: Mapping[Stream, Closure | None] = field(default_factory=dict)

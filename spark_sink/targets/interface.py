@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from shardmerge.schemas.model.errors import WriterReplaced
+from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
@@ -24,6 +24,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
+from shardmerge.spark_sink.planning.progress import CLOSED_HINT
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 State: TypeAlias = Literal["intent", "done", "refused"]
@@ -48,6 +49,16 @@ def taken_over(current: int, epoch: int) -> WriterReplaced:
     )
 
 
+def closed_error(target: TargetTable | None) -> TargetClosed:
+    """The error for rows and statements of a target that was cut over."""
+    return TargetClosed(
+        f"{target} was cut over: applications write to it, and the sink does not",
+        retryable=True,
+        hint=CLOSED_HINT,
+        code="SM-1617",
+    )
+
+
 class WriterState(Protocol):
     """The pipeline's epoch and offsets in the target. Belongs to the driver's thread.
 
@@ -68,6 +79,10 @@ class WriterState(Protocol):
 
     def offsets(self) -> Mapping[Partition, int]:
         """Partition → next offset to apply; every partition that was ever applied."""
+        ...
+
+    def closed_targets(self) -> frozenset[TargetTable]:
+        """The targets that were cut over: the sink changes nothing there."""
         ...
 
     def rows(self) -> dict[TargetTable, int]:

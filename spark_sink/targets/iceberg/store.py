@@ -97,6 +97,10 @@ class IcebergStore:
             for partition, offset in state.offsets.items()
         }
 
+    def closed_targets(self) -> frozenset[TargetTable]:
+        """None: Iceberg targets cannot be cut over."""
+        return frozenset()
+
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""
         return {table: state.rows for table, state in self.states().items()}

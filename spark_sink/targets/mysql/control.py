@@ -1,4 +1,4 @@
-"""The sink's control tables in the target: offsets, row topics, writer epoch, DDL journal.
+"""The sink's control tables in the target: offsets, row topics, writer epoch, closed targets.
 
 Theory of operation of a transaction that applies rows (``fence``, then ``advance``):
 
@@ -12,6 +12,10 @@ Theory of operation of a transaction that applies rows (``fence``, then ``advanc
 2. ``advance`` moves the partition's offset from where the rows begin to where they end, provided
    that the stored offset is where they begin. So of two writers of one partition one is refused. A
    shared topic has a row for each partition and shard, in a table of its own.
+
+A target that was cut over is *closed*. ``fence`` reads that mark by the same locking query, and
+refuses the transaction. ``cutover_store.close`` needs the epoch's lock exclusively. So once it has
+returned, no transaction of the sink is open on the target, and none can begin.
 
 When the acknowledgement of a COMMIT is lost, the stored offset tells whether it took effect
 (``offset_of``, which waits for a transaction that is still committing).
@@ -28,7 +32,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifie
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
-from shardmerge.spark_sink.targets.interface import taken_over
+from shardmerge.spark_sink.targets.interface import closed_error, taken_over
 
 from .control_tables import LATER_COLUMNS, OPTIONS, SLOTS, TABLES, TIDB_ONLY
 from .session import MySqlSession
@@ -204,29 +208,65 @@ class ControlStore:
         )
         return int(rows[0][0])
 
-    def fence(self, epoch: int) -> None:
-        """Within a transaction: make sure that the epoch stays current until the transaction ends.
+    def closed_targets(self) -> frozenset[TargetTable]:
+        """The targets that were cut over."""
+        return frozenset(
+            TargetTable(database, table)
+            for database, table in self._session.query(
+                f"SELECT target_database, target_table FROM {self.table('cutovers')}"
+                " WHERE pipeline = %s AND closed = 1",
+                (self._pipeline,),
+            )
+        )
+
+    def lock_epoch(self) -> None:
+        """Within a transaction: wait for all transactions with ``fence``, and let none begin.
 
         Raises:
-            WriterReplaced: It is not the current one.
+            TargetError: One did not end within the lock wait timeout (``retryable``).
+        """
+        table = self.table("writer_slots" if self._session.is_tidb else "writer_epoch")
+        self._session.query(
+            f"SELECT epoch FROM {table} WHERE pipeline = %s FOR UPDATE", (self._pipeline,)
+        )
+
+    def fence(self, epoch: int, target: TargetTable | None = None) -> None:
+        """Within a transaction: make sure that the epoch stays current until the transaction ends.
+
+        Args:
+            epoch: Of this writer.
+            target: Must not be closed, either; None for a transaction that changes no target.
+
+        Raises:
+            WriterReplaced: The epoch is not the current one.
+            TargetClosed: The target was cut over.
         """
         if self._session.is_tidb:
             # TiDB refuses LOCK IN SHARE MODE (error 1235). With tidb_enable_noop_functions it
             # accepts the clause, and locks nothing.
-            rows = self._session.query(
-                f"SELECT epoch FROM {self.table('writer_slots')}"
-                " WHERE pipeline = %s AND slot = %s FOR UPDATE",
-                (self._pipeline, self._slot),
-            )
+            table, lock = self.table("writer_slots"), "AND w.slot = %s FOR UPDATE"
+            where: tuple[object, ...] = (self._pipeline, self._slot)
         else:
-            rows = self._session.query(
-                f"SELECT epoch FROM {self.table('writer_epoch')}"
-                " WHERE pipeline = %s LOCK IN SHARE MODE",
-                (self._pipeline,),
+            table, lock = self.table("writer_epoch"), "LOCK IN SHARE MODE"
+            where = (self._pipeline,)
+        closed, joined = "0", ""
+        of: tuple[object, ...] = ()
+        if target is not None:
+            closed = "COALESCE(c.closed, 0)"
+            joined = (
+                f" LEFT JOIN {self.table('cutovers')} c ON c.pipeline = w.pipeline"
+                " AND c.target_database = %s AND c.target_table = %s"
             )
-        current = int(rows[0][0]) if rows else 0
-        if current != epoch:
-            raise taken_over(current, epoch)
+            of = (target.database, target.table)
+        rows = self._session.query(
+            f"SELECT w.epoch, {closed} FROM {table} w{joined} WHERE w.pipeline = %s {lock}",
+            (*of, *where),
+        )
+        current, is_closed = rows[0] if rows else (0, 0)
+        if int(current) != epoch:
+            raise taken_over(int(current), epoch)
+        if is_closed:
+            raise closed_error(target)
 
     def offset_of(self, partition: Partition) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""

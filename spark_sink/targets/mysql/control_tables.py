@@ -57,6 +57,16 @@ TABLES = {
         epoch BIGINT NOT NULL,
         PRIMARY KEY (pipeline, slot)
     )""",
+    "cutovers": """(
+        pipeline VARCHAR(64) NOT NULL,
+        target_database VARCHAR(64) NOT NULL,
+        target_table VARCHAR(64) NOT NULL,
+        closed TINYINT NOT NULL,
+        record LONGTEXT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (pipeline, target_database, target_table)
+    )""",
     "ddl_journal": """(
         pipeline VARCHAR(64) NOT NULL,
         target_database VARCHAR(64) NOT NULL,

@@ -127,7 +127,7 @@ class Journal:
         place = (self._pipeline, target.database, target.table, version, ordinal)
         with self._locked(target):
             with self._session.transaction():
-                self._control.fence(self._epoch)
+                self._control.fence(self._epoch, target)
             told = Told(statement.sql, statement.actions)
             state, before = self._entries.find(place) or ("", None)
             if state == "done":
@@ -188,7 +188,7 @@ class Journal:
         """Store a mark that is no statement; see ``StatementJournal``."""
         place = (self._pipeline, target.database, target.table, version, ordinal)
         with self._session.transaction():
-            self._control.fence(self._epoch)
+            self._control.fence(self._epoch, target)
             self._entries.store(place, Told(what), JournalEntry("done"), None)
 
     def stage(self, target: TargetTable) -> str:
@@ -214,7 +214,7 @@ class Journal:
         changed = 1
         while changed:
             with self._session.transaction():
-                self._control.fence(self._epoch)
+                self._control.fence(self._epoch, target)
                 changed = self._session.execute(f"{statement.sql} LIMIT {ROWS_AT_A_TIME}")
             reach("rows-changed")
 
@@ -297,8 +297,7 @@ class Journal:
 
     @contextmanager
     def _locked(self, target: TargetTable) -> Iterator[None]:
-        digest = hashlib.sha256(f"{self._pipeline} {target}".encode()).hexdigest()[:32]
-        lock = f"shardmerge-ddl-{digest}"
+        lock = lock_name(self._pipeline, target)
         ((taken,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (lock, self._wait_s))
         if taken != 1:
             raise TargetError(
@@ -313,6 +312,12 @@ class Journal:
             # If the connection is lost, the server releases the lock after its statement.
             if self._session.is_open:
                 self._session.query("SELECT RELEASE_LOCK(%s)", (lock,))
+
+
+def lock_name(pipeline: str, target: TargetTable) -> str:
+    """The named lock under which a pipeline executes DDL on a target."""
+    digest = hashlib.sha256(f"{pipeline} {target}".encode()).hexdigest()[:32]
+    return f"shardmerge-ddl-{digest}"
 
 
 def _is_executed(

@@ -143,7 +143,7 @@ class ChunkWriter:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 with connection.session.transaction():
-                    connection.control.fence(task.writer_epoch)
+                    connection.control.fence(task.writer_epoch, task.load.target)
                     if uncertain and self._store.is_done(task.load, task.number, task.base):
                         return True
                     if not self._store.finish(

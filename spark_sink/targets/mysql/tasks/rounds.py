@@ -116,6 +116,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
         RefusedRow: A value cannot be converted.
         RefusedRound: The target refuses a row.
         WriterReplaced: Another writer took over or moved an offset.
+        TargetClosed: The target was cut over.
         TargetError: The target cannot be written now (``retryable``), or does not take that many
             rows at once: the next rounds are smaller.
     """
@@ -131,7 +132,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with session.transaction():
-                control.fence(task.writer_epoch)
+                control.fence(task.writer_epoch, task.stream.target)
                 if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
                     _note(rounds, key_collisions)
                     return

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
 from shardmerge.cli.validation import validate as module
+from shardmerge.cli.validation import whole_target
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.table_facts import Readings, facts_of
 from shardmerge.schemas.pipeline.text import pipeline_text
@@ -58,7 +59,7 @@ def call(
 
     monkeypatch.setattr(module, "TopicFacts", Topics)
     monkeypatch.setattr(module, "ServerRows", lambda _: servers)
-    monkeypatch.setattr(module, "LinePassing", lambda *_: servers)
+    monkeypatch.setattr(whole_target, "LinePassing", lambda *_: servers)
     path = tmp_path / "pipeline.toml"
     path.write_text(pipeline_text(made.pipeline))
     return CliRunner().invoke(main, ["validate", *words, "--pipeline", str(path)])

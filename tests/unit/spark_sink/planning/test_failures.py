@@ -101,6 +101,7 @@ class Target:
         self.fails: TaskFailure | None = AWAY
         self.is_away = False
         self.stored: dict[Partition, int] = {}
+        self.closed: frozenset[TargetTable] = frozenset()
 
     def bound(self, records: int) -> int:
         return records
@@ -123,6 +124,11 @@ class Target:
 
     def rows(self) -> dict[TargetTable, int]:
         return {}
+
+    def closed_targets(self) -> frozenset[TargetTable]:
+        if self.is_away:
+            raise TargetError("away", retryable=True)
+        return self.closed
 
     def keep_row_topics(self, epoch: int, topics: object) -> None: ...
 

@@ -441,3 +441,16 @@ def test_shards_of_a_shared_topic_are_read_together_where_they_are_ordered():
     assert {(task.reading, task.closure, task.stream.ordered) for task in tasks} == {
         (-1, PartitionClosure(6, 8), True)
     }
+
+
+@pytest.mark.parametrize("executed", [MADE, ()], ids=["rows wait", "a statement is ready"])
+def test_nothing_is_done_with_a_target_that_was_cut_over(executed):
+    emptied = Truncation(TARGET, A, A_ROWS, 5, at(70), seen=2)
+    state = _state({A_ROWS: Applied(5, at(70))}, executed, truncations={A: emptied})
+    opened, closed = plan(KNOWN, state, 100), plan(KNOWN, replace(state, closed={TARGET}), 100)
+    assert opened.tasks or opened.targets[0].ready
+    assert (closed.tasks, closed.emptied, closed.restarts) == ((), (), ())
+    [target] = closed.targets
+    assert target.closed
+    assert target.ready == ()
+    assert [s.code for s in target.open] == ["SM-1626"] * len(opened.targets[0].open)

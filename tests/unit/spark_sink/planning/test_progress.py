@@ -279,3 +279,12 @@ def test_a_shard_tells_how_many_rows_it_has_overwritten_whether_it_flows_or_not(
     known = folded(decision(1, A, 10), decision(2, B, 10, hold=True), decision(3, C, 10))
     record = _progress(known, standing=Standing(key_collisions={A: 3, B: 4}))
     assert [shard.overwritten for shard in record.shards] == [3, 4, 0]
+
+
+def test_every_shard_of_a_target_that_was_cut_over_tells_so():
+    known = folded(decision(1, A, 10), decision(2, B, 10, hold=True))
+    state = SinkState({TARGET: set()}, rows=rows(), closed={TARGET})
+    [target] = plan(known, state, 100).targets
+    record = progress_of(known, target, state.rows, Standing(), 42)
+    assert {shard.code for shard in record.shards} == {"SM-1617"}
+    assert all("cut over" in shard.waiting for shard in record.shards)

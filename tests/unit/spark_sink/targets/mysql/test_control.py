@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import TargetClosed, TargetError
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.control_tables import SLOTS
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
@@ -16,7 +17,8 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 class _Session:
     """Answers as a server of that version whose writer epoch is 7."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, *, closed: bool = False) -> None:
+        self.closed = closed
         self.is_tidb = "TiDB" in version
         self.asked: list[str] = []
         self.arguments: Sequence[object] = ()
@@ -24,7 +26,7 @@ class _Session:
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         self.asked.append(sql)
         self.arguments = arguments
-        return [(7,)]
+        return [(7, int(self.closed))]
 
 
 def store(session: _Session) -> ControlStore:
@@ -58,6 +60,16 @@ def test_sessions_of_a_process_have_slots_of_their_own() -> None:
 def test_another_epoch_is_refused() -> None:
     with pytest.raises(TargetError, match="7"):
         store(_Session("8.0.15")).fence(6)
+
+
+def test_a_closed_target_is_refused_by_the_query_that_takes_the_lock() -> None:
+    session = _Session("8.0.15", closed=True)
+    with pytest.raises(TargetClosed, match=r"merged\.t was cut over") as found:
+        store(session).fence(7, TargetTable("merged", "t"))
+    assert (found.value.code, found.value.retryable) == ("SM-1617", True)
+    [sql] = session.asked
+    assert "cutovers" in sql
+    assert sql.endswith("LOCK IN SHARE MODE")
 
 
 class _Server:

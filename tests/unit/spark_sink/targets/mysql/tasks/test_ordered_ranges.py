@@ -91,7 +91,7 @@ class Connection:
         def advance_all(moves: Iterable[object]) -> None:
             list(moves)
 
-        return SimpleNamespace(fence=lambda epoch: None, advance_all=advance_all)
+        return SimpleNamespace(fence=lambda epoch, target: None, advance_all=advance_all)
 
     def write(self, target: object, batches: Sequence[object]) -> list[None]:
         return [None for _ in batches]

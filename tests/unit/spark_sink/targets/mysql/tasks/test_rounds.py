@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import TargetClosed, TargetError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.spark_sink.targets.interface import closed_error
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks import rounds
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, TaskConnection
@@ -43,7 +44,7 @@ class Refusing:
 def connection(monkeypatch: pytest.MonkeyPatch) -> TaskConnection:
     found = TaskConnection(CONFIG)
     monkeypatch.setattr(found, "control", SimpleNamespace(
-        fence=lambda epoch: None, advance_all=list, offset_of=lambda place: 0,
+        fence=lambda epoch, target: None, advance_all=list, offset_of=lambda place: 0,
     ))  # fmt: skip
     monkeypatch.setattr(found, "write", lambda target, batches: [])
     monkeypatch.setattr(rounds, "_advance", lambda r: None)
@@ -90,3 +91,17 @@ def test_a_conflict_repeats_the_transaction(connection: TaskConnection, number: 
     session = connection.session = cast(Any, Refusing(number))
     commit([a_round(600)], connection)
     assert session.begun == 2 and connection.round_records == 1_000
+
+
+def test_rows_of_a_target_that_was_cut_over_are_not_written_and_not_searched_for_a_bad_one(
+    connection: TaskConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fence(epoch: int, target: TargetTable) -> None:
+        raise closed_error(target)
+
+    session = connection.session = cast(Any, Refusing())
+    monkeypatch.setattr(connection.control, "fence", fence)
+    monkeypatch.setattr(connection, "write", lambda target, batches: pytest.fail("written"))
+    with pytest.raises(TargetClosed, match=r"m\.t was cut over"):
+        commit([a_round(600)], connection)
+    assert session.begun == 1

@@ -1,0 +1,1 @@
+"""``shardmerge cutover``: hands a target over to the applications, and takes it back."""

@@ -1,0 +1,173 @@
+"""Looks at everything that the next step of a cut-over depends on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pymysql
+
+from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.cli.checks.findings import Finding
+from shardmerge.cli.checks.server_rules import table_findings
+from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.cli.screen import progress_of
+from shardmerge.cli.servers import target_facts
+from shardmerge.cli.status import WholeStatus, whole_status
+from shardmerge.cli.validation.table_facts import targets_of
+from shardmerge.cli.validation.topic_facts import TopicFacts
+from shardmerge.cli.views.reading import read_log
+from shardmerge.cli.views.target_log import AsOf, folded
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline.settings import Pipeline
+
+from .drift import drift_of
+from .obstacles import obstacles_of, source_obstacles
+from .seen import Reason, Seen, Wishes
+from .source_servers import SourceServers
+from .target_server import TargetServer
+from .tidying import MergedTable, Tidying, id_column, tidying
+
+_MOMENT_S = 15.0
+_PAUSE_S = 1.0
+_RECENT_S = 60.0
+"""The topics are not read again for so many seconds after nothing hindered. What comes up meanwhile
+the next comparison finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the operator told about the target.
+
+    Attributes:
+        drop: See ``tidying``.
+        most_parked: How many rows may wait in Kafka before writes are stopped.
+    """
+
+    drop: Sequence[str] = ()
+    most_parked: int = 10_000
+
+
+class Looks:
+    """Looks at a pipeline and its servers.
+
+    Args:
+        pipeline: The target's.
+        target: That is cut over.
+        server: The target's.
+        wishes: What the operator told.
+        bounds: Likewise.
+
+    Raises:
+        ConfigError: There is no such target.
+        StackError: Kafka does not answer.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        target: TargetTable,
+        server: TargetServer,
+        wishes: Wishes,
+        bounds: Bounds,
+        *,
+        ask: Callable[[Pipeline], WholeStatus] = whole_status,
+    ) -> None:
+        self._pipeline, self._target, self._server = pipeline, target, server
+        self._wishes, self._bounds, self._ask = wishes, bounds, ask
+        self.facts = TopicFacts(pipeline)
+        self._known, self._is_fresh = ask(pipeline), True
+        targets_of(self._known.picture, target)
+        self._state = self._state_of()
+        self.sources = SourceServers(pipeline, target, self.shards(), self._shared())
+        self.notes: list[str] = []
+        self._free_until = float("-inf")
+
+    def look(self, *, back: bool = False, unchanged: bool = False) -> Seen:
+        """What is so now.
+
+        Args:
+            back: Whether the way back is wanted, which nothing hinders.
+            unchanged: See ``Seen``.
+
+        Raises:
+            ShardMergeError: A server, Kafka or Kafka Connect does not answer.
+        """
+        record, closed = self._server.record()
+        ends = {end.source: end.position for end in record.noted}
+        sources = self.sources.seen(ends, self._server.handed_over())
+        if back or record.opened or record.undoing:
+            return Seen(record, closed, sources, unchanged=unchanged)
+        obstacles = source_obstacles(self.sources.states(), stopped=self._wishes.stopped)
+        if not record.noted:
+            obstacles += self._before_the_end()
+        table = self._server.table()
+        found = Tidying((), ()) if table is None else self._untidy(table)
+        self.notes = [*found.notes, *sorted(self.sources.notes)]
+        return Seen(record, closed, sources, obstacles, found.statements)
+
+    def _before_the_end(self) -> tuple[Reason, ...]:
+        """What hinders. Under traffic a shard can wait for only a moment."""
+        if time.monotonic() < self._free_until:
+            return ()
+        until = time.monotonic() + _MOMENT_S
+        while True:
+            if not self._is_fresh:
+                self._known = self._ask(self._pipeline)
+                self._state = self._state_of()
+            self._is_fresh = False
+            facts = self.facts.of(self._target)()
+            found = obstacles_of(self._known.status, self._target, facts, self._bounds.most_parked)
+            found += self._drift()
+            if not found:
+                self._free_until = time.monotonic() + _RECENT_S
+            if not found or time.monotonic() > until:
+                return found
+            time.sleep(_PAUSE_S)
+
+    def _drift(self) -> tuple[Reason, ...]:
+        decided = self._known.picture.joined[self._target].schema
+        return drift_of(self._target, decided, self._server.table(), self._findings())
+
+    def _findings(self) -> list[Finding]:
+        try:
+            with mysql_cursor(self._pipeline.target) as cursor:
+                return table_findings(target_facts(cursor, self._pipeline, self._target))
+        except pymysql.MySQLError as error:
+            raise StackError(f"target: {mysql_error(error)}", code="SM-6720") from error
+
+    def _untidy(self, there: TableSchema) -> Tidying:
+        state = self._state
+        merged = MergedTable(
+            self._target,
+            there,
+            self._known.picture.joined[self._target].columns,
+            [shard.real for shard in state.shards.values() if shard.real is not None],
+            [column.name for column in state.policies.origin.columns],
+            self._pipeline.target.kind,
+        )
+        return tidying(merged, self._bounds.drop, self._server.largest(id_column(merged)))
+
+    def shards(self) -> list[ShardId]:
+        """The live shards of the target, sorted."""
+        return sorted(self._state.shards)
+
+    def _state_of(self) -> TargetState:
+        """The target as the agents' table has it; else as its log does, which takes longer."""
+        known = self._known.states.get(self._target)
+        if known is not None:
+            return known
+        with progress_of(f"schema log of {self._target}") as progress:
+            records = read_log(self._pipeline, self._target, progress)
+        return folded(self._pipeline, self._target, records, AsOf(), None).state
+
+    def _shared(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {}
+        for target in self._known.status.targets:
+            if target.target != str(self._target):
+                for source in sorted({s.shard.partition("/")[0] for s in target.shards}):
+                    found.setdefault(source, []).append(target.target)
+        return {source: tuple(names) for source, names in found.items()}

@@ -1,0 +1,156 @@
+"""What must be mended before a target is cut over, as the topics and servers tell it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shardmerge.cli.validation.table_facts import TableFacts
+from shardmerge.cli.views.shapes import PipelineStatus, ShardStatus, TargetStatus
+from shardmerge.cli.views.status import connector_fault
+from shardmerge.schemas.codes.registry import coded
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.planning.progress import CLOSED
+
+from .seen import Reason
+
+_MOMENTARY = ("SM-1605", "SM-1606")
+"""Waits for the barrier, and for an open transaction. While they last, rows are parked, and their
+number is an obstacle of its own."""
+_STATUS_HINT = "`shardmerge status` shows what it waits for, `shardmerge explain` what ends that"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What a source's server says that matters before writes are stopped.
+
+    Attributes:
+        replicates: From which server it replicates and how far, while something may still come from
+            there; "" otherwise.
+        writing: How many open transactions have changed rows; 0 when that cannot be seen.
+    """
+
+    name: str
+    replicates: str = ""
+    writing: int = 0
+
+
+def obstacles_of(
+    status: PipelineStatus, target: TargetTable, facts: TableFacts, most_parked: int
+) -> tuple[Reason, ...]:
+    """What the topics, Kafka Connect and the agents tell.
+
+    Args:
+        status: Of the whole pipeline.
+        target: That is to be cut over.
+        facts: What the topics say of it for a comparison.
+        most_parked: How many rows may wait in Kafka, at most.
+    """
+    found = [*_of_parts(status, {shard.shard.source for shard in facts.shards})]
+    for each in status.targets:
+        if each.target == str(target):
+            found += _of_target(each, most_parked)
+    told = " ".join(reason.text for reason in found)
+    passing = _passing(status, target)
+    for shard in facts.shards:
+        if shard.obstacle and str(shard.shard) not in passing and str(shard.shard) not in told:
+            found.append(Reason("SM-6705", f"{shard.shard}: {shard.obstacle}", _STATUS_HINT))
+    if not facts.executed and not found:
+        found.append(
+            Reason(
+                "SM-6705",
+                f"{target}: statements are being decided or executed",
+                "run the command again when `shardmerge status` shows none",
+            )
+        )
+    return tuple(found)
+
+
+def source_obstacles(sources: Sequence[SourceState], *, stopped: bool) -> tuple[Reason, ...]:
+    """What the sources' servers tell.
+
+    Args:
+        sources: Those with shards of the target.
+        stopped: Whether the operator says that nobody writes.
+    """
+    found = [
+        Reason(
+            "SM-6713",
+            f"source {source.name} is a replica: {source.replicates}",
+            "its rows come from that server, whatever is stopped here: stop the writes there, wait "
+            "until the replica has executed everything, execute STOP REPLICA on it, and run the "
+            "command again",
+        )
+        for source in sources
+        if source.replicates
+    ]
+    if stopped:
+        found += [
+            Reason(
+                "SM-6714",
+                f"source {source.name}: {source.writing} open transactions have changed rows",
+                "end them: see information_schema.INNODB_TRX on the source",
+            )
+            for source in sources
+            if source.writing
+        ]
+    return tuple(found)
+
+
+def _passing(status: PipelineStatus, target: TargetTable) -> set[str]:
+    """The shards that wait for what comes by itself within moments, as under traffic."""
+    return {
+        shard.shard
+        for each in status.targets
+        if each.target == str(target)
+        for shard in each.shards
+        if shard.code in _MOMENTARY
+    }
+
+
+def _of_parts(status: PipelineStatus, sources: set[str]) -> Iterator[Reason]:
+    for connector in status.connectors:
+        if connector.source in sources and connector.state != "RUNNING":
+            hint = "`shardmerge connect status` shows more"
+            yield Reason("SM-6704", connector_fault(connector), hint)
+    missing = sources - {connector.source for connector in status.connectors}
+    for name in sorted(missing):
+        yield Reason("SM-6704", f"Kafka Connect does not tell whether source {name} is read")
+    if status.agents is None or not status.agents.workers:
+        yield Reason("SM-6704", "no agents' worker runs, so statements are not decided")
+    if status.target_server.error:
+        server = status.target_server
+        yield Reason("SM-6704", f"the target {server.address} does not answer: {server.error}")
+
+
+def _of_target(target: TargetStatus, most_parked: int) -> Iterator[Reason]:
+    for shard in target.shards:
+        if shard.state != "flows" and shard.code not in (CLOSED, *_MOMENTARY):
+            yield Reason("SM-6705", _shard_text(shard), shard.hint or _STATUS_HINT)
+    for statement in target.open:
+        waits = coded(statement.code, statement.detail) or statement.state
+        text = f"statement {statement.statement} is not executed: {statement.sql}; {waits}"
+        yield Reason("SM-6705", text, _STATUS_HINT)
+    if target.failure is not None:
+        failure = target.failure
+        text = f"rows cannot be applied: {coded(failure.code, failure.message)}"
+        yield Reason("SM-6705", text, failure.hint)
+    if target.disabled_since:
+        yield Reason(
+            "SM-6705",
+            f"{target.target} has been disabled since {target.disabled_since}, and keeps a schema "
+            "that its shards may have left",
+            f"`shardmerge command enable --pipeline FILE --target {target.target}`",
+        )
+    parked = sum(shard.parked for shard in target.shards)
+    if parked > most_parked:
+        yield Reason(
+            "SM-6706",
+            f"{parked} rows wait in Kafka, and --max-lag allows {most_parked}",
+            "wait until the target has applied them: while writes are stopped, applications wait "
+            "for that",
+        )
+
+
+def _shard_text(shard: ShardStatus) -> str:
+    return f"{shard.shard} is {shard.state}: {coded(shard.code, shard.reason)}"

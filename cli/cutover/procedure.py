@@ -1,0 +1,209 @@
+"""The steps of a cut-over: from what was seen to the one step that is next. Pure.
+
+Theory of operation. Before each step everything is looked at anew, so a call that was killed goes
+on with the next one. Each step may be repeated.
+
+1. ``COMPARE``: all rows are compared while the shards are written to. So nobody stops their
+   applications for a target that differs.
+2. ``READ_ONLY``: the sources take no more writes, or the operator says that nobody writes.
+3. ``NOTE``: the ends of the sources' binlogs are noted.
+4. ``CATCH_UP``: the target has applied everything up to there.
+5. ``PROVE``: all rows are compared again.
+6. ``CLOSE``: the sink may not change the target any more. No transaction of it is open then.
+7. ``TIDY``: what served the merging alone is removed, one statement a step.
+8. ``OPEN``: applications may write to the target.
+
+From step 3 on, each look reads the binlogs behind the noted ends. A row or a DDL statement there
+that concerns the target's shards makes the proof void: the target is opened to the sink again
+(``REOPEN``), the noted ends are forgotten (``FORGET_ENDS``), and the call ends. So ``OPEN`` comes
+only if nothing was written to the shards between the noted ends and the last look, which is later
+than ``CLOSE``.
+
+The way back: ``COMPARE_BACK`` proves that applications have changed nothing in the target since
+``OPEN``, unless the operator says so. From ``TURN_BACK`` on only the way back can be gone on with.
+``RESTORE`` takes the statements of step 7 back, ``REOPEN`` lets the sink go on, ``WRITABLE`` gives
+the sources the settings that they had, and ``FORGET`` removes the record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .record import Tidied
+from .seen import Act, Reason, Seen, SourceSeen, Step, Wishes
+
+
+def next_step(seen: Seen, wishes: Wishes) -> Step:
+    """The next step towards ``OPEN``."""
+    record = seen.record
+    if record.undoing:
+        return Step(Act.REFUSE, (_TURNED_BACK,))
+    if record.opened:
+        return Step(Act.DONE)
+    if not seen.sources:
+        return Step(Act.REFUSE, (_NO_SHARD,))
+    if record.noted and seen.written:
+        return _void(seen)
+    if seen.obstacles:
+        return Step(Act.REFUSE, seen.obstacles)
+    return _before_writes_stop(seen, wishes) or _after_writes_stop(seen)
+
+
+def _before_writes_stop(seen: Seen, wishes: Wishes) -> Step | None:
+    """The next step as long as somebody may write to the shards; None afterwards."""
+    if not seen.record.compared:
+        return Step(Act.COMPARE)
+    final = [untidy for untidy in seen.untidy if not untidy.back]
+    if final and not wishes.confirmed:
+        return Step(Act.ASK, tuple(map(_final, final)))
+    writable = [source for source in seen.sources if not source.read_only]
+    if wishes.stopped or not writable:
+        return None
+    if not wishes.read_only:
+        return Step(Act.ASK, (_asked(seen),))
+    if not wishes.confirmed and (shared := _shared(writable)):
+        return Step(Act.ASK, shared)
+    return Step(Act.READ_ONLY, source=writable[0], statements=read_only_sql(writable[0]))
+
+
+def _after_writes_stop(seen: Seen) -> Step:
+    """The next step when nobody is to write to the shards any more."""
+    record = seen.record
+    if not record.noted:
+        return Step(Act.NOTE)
+    if not record.passed:
+        return Step(Act.CATCH_UP)
+    if not record.proven:
+        return Step(Act.PROVE)
+    if not seen.closed:
+        return Step(Act.CLOSE)
+    if seen.untidy:
+        first = seen.untidy[0]
+        return Step(Act.TIDY, statements=(first.sql,), tidied=first)
+    return Step(Act.OPEN)
+
+
+def next_step_back(seen: Seen, wishes: Wishes) -> Step:
+    """The next step of the way back."""
+    record = seen.record
+    if not record.is_begun:
+        return Step(Act.DONE)
+    ours = {made.source for made in record.read_only}
+    others = [s for s in seen.sources if s.name in ours and s.handed_over]
+    if others and not wishes.confirmed:
+        return Step(Act.ASK, tuple(map(_handed_over, others)))
+    for tidied in record.tidied:
+        if not tidied.back:
+            return Step(Act.REFUSE, (_gone(tidied),))
+    if record.opened and not (seen.unchanged or wishes.unproven):
+        return Step(Act.COMPARE_BACK)
+    if not record.undoing:
+        return Step(Act.TURN_BACK)
+    if record.tidied:
+        last = record.tidied[-1]
+        return Step(Act.RESTORE, statements=(last.back,), tidied=last)
+    if seen.closed:
+        return Step(Act.REOPEN)
+    for made in record.read_only:
+        source = next((s for s in seen.sources if s.name == made.source), SourceSeen(made.source))
+        source = replace(source, before=made.before)
+        return Step(Act.WRITABLE, source=source, statements=writable_sql(source))
+    return Step(Act.FORGET)
+
+
+def read_only_sql(source: SourceSeen) -> tuple[str, ...]:
+    """What makes a source refuse writes. MariaDB has no ``super_read_only``."""
+    variable = "read_only" if source.flavour == "mariadb" else "super_read_only"
+    return (f"SET GLOBAL {variable} = ON",)
+
+
+def writable_sql(source: SourceSeen) -> tuple[str, ...]:
+    """What gives a source back the settings that it had."""
+    return tuple(f"SET GLOBAL {name} = {value}" for name, value in source.before)
+
+
+def _void(seen: Seen) -> Step:
+    """What follows when something was written behind the noted ends."""
+    final = next((t for t in seen.record.tidied if not t.back), None)
+    if final is not None:
+        told = "; ".join(seen.written[:_MOST])
+        return Step(Act.REFUSE, (Reason("SM-6709", f"{told}; {_LATE}", _LATE_HINT),))
+    if seen.record.tidied:
+        last = seen.record.tidied[-1]
+        return Step(Act.RESTORE, statements=(last.back,), tidied=last)
+    if seen.closed:
+        return Step(Act.REOPEN)
+    reasons = (Reason("SM-6708", text, _WRITTEN_HINT) for text in seen.written[:_MOST])
+    return Step(Act.FORGET_ENDS, tuple(reasons))
+
+
+_MOST = 5
+_WRITTEN_HINT = (
+    "see who still writes there and stop it, then run the command again: it notes the ends of the "
+    "binlogs anew"
+)
+_LATE = (
+    "that is behind the noted end, and the target has lost its origin columns, without which the "
+    "sink cannot apply it"
+)
+_LATE_HINT = "write these rows into the target by hand, and stop who writes to the shards"
+_TURNED_BACK = Reason(
+    "SM-6710",
+    "the way back of this cut-over was begun and has not ended",
+    "complete it with `shardmerge cutover --undo`; then a new cut-over can begin",
+)
+
+_NO_SHARD = Reason(
+    "SM-6705",
+    "the target has no live shard, so nothing can be compared",
+    "`shardmerge status` shows the shards; without any, nothing but the target has rows",
+)
+
+
+def _asked(seen: Seen) -> Reason:
+    names = ", ".join(source.name for source in seen.sources if not source.read_only)
+    return Reason(
+        "SM-6701",
+        f"everything is ready; now nobody may write to the shards on {names} any more",
+        "stop the applications and run the command again with --stopped, or let it set "
+        "super_read_only with --read-only",
+    )
+
+
+def _shared(sources: list[SourceSeen]) -> tuple[Reason, ...]:
+    return tuple(
+        Reason(
+            "SM-6702",
+            f"with source {source.name} read-only, writes for {', '.join(source.shared)} stop, too",
+            "add --yes if that may be, or stop only the writes for this target and use --stopped",
+        )
+        for source in sources
+        if source.shared
+    )
+
+
+def _handed_over(source: SourceSeen) -> Reason:
+    others = ", ".join(source.handed_over)
+    return Reason(
+        "SM-6721",
+        f"source {source.name} would take writes again, and {others} was cut over from it as well",
+        "add --yes if nobody writes to the shards of that target; otherwise take it back first",
+    )
+
+
+def _final(untidy: Tidied) -> Reason:
+    return Reason(
+        "SM-6703",
+        f"after {untidy.sql!r} there is no way back",
+        "add --yes if that may be, or leave out --drop",
+    )
+
+
+def _gone(tidied: Tidied) -> Reason:
+    return Reason(
+        "SM-6711",
+        f"{tidied.sql!r} was executed, and the values that it removed are gone: there is no way "
+        "back",
+        "the applications stay with the target; a new pipeline can merge the shards from the "
+        "beginning",
+    )

@@ -1,0 +1,131 @@
+"""A cut-over as its report, and as lines for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shardmerge.schemas.codes.registry import coded
+
+from .cutover_shapes import CutoverReason, CutoverReport, CutoverStep, SourceEnd
+from .record import CutoverRecord
+from .seen import Act, Reason, Step
+
+_DOES = {
+    Act.REFUSE: "something has to be mended first",
+    Act.ASK: "somebody has to decide, or to act",
+    Act.COMPARE: "compare all rows while the shards may be written to",
+    Act.READ_ONLY: "let the source take no more writes",
+    Act.NOTE: "note where the binlogs of the sources end",
+    Act.CATCH_UP: "wait until the target has applied everything up to there",
+    Act.PROVE: "compare all rows again, now that nobody writes",
+    Act.CLOSE: "let the sink change nothing in the target any more",
+    Act.TIDY: "change what the target has for the merging alone",
+    Act.OPEN: "say that applications may write to the target",
+    Act.DONE: "nothing is left to do",
+    Act.FORGET_ENDS: "forget the noted ends, because something was written behind them",
+    Act.COMPARE_BACK: "prove that no application has changed the target",
+    Act.TURN_BACK: "note that the way back is begun",
+    Act.RESTORE: "give the target back what the merging needs",
+    Act.REOPEN: "let the sink go on",
+    Act.WRITABLE: "give the source back its settings",
+    Act.FORGET: "forget this cut-over",
+}
+
+
+def step_of(step: Step, *, done: bool) -> CutoverStep:
+    """The shape of a step."""
+    source = step.source.name if step.source else ""
+    return CutoverStep(step.act.value, _DOES[step.act], source, step.statements, done)
+
+
+def report_of(
+    target: str,
+    record: CutoverRecord,
+    steps: Sequence[CutoverStep],
+    reasons: Sequence[Reason],
+    notes: Sequence[str],
+    *,
+    rehearsed: bool,
+    back: bool,
+) -> CutoverReport:
+    """The shape of a call.
+
+    Args:
+        target: Its name.
+        record: As it is stored at the end.
+        steps: What was done, or would be.
+        reasons: Why it did not go on.
+        notes: What should be known.
+        rehearsed: Whether nothing was done.
+        back: Whether the way back was gone.
+    """
+    state = "waits"
+    if rehearsed:
+        state = "rehearsed"
+    elif not reasons:
+        state = "back" if back else "open"
+    return CutoverReport(
+        target=target,
+        state=state,
+        by=record.by,
+        begun=record.begun,
+        opened=record.opened,
+        steps=tuple(steps),
+        reasons=tuple(CutoverReason(r.code, r.text, r.hint) for r in dict.fromkeys(reasons)),
+        ends=tuple(SourceEnd(end.source, str(end.position)) for end in record.noted),
+        rows=record.rows,
+        read_only=tuple(made.source for made in record.read_only),
+        notes=tuple(notes),
+        way_back=record.is_begun and all(tidied.back for tidied in record.tidied),
+    )
+
+
+def progress_line(target: str, step: CutoverStep) -> str:
+    """What a call says before it carries a step out."""
+    source = f" {step.source}" if step.source else ""
+    return f"{target}: {step.name}{source}: {step.does}"
+
+
+def lines(report: CutoverReport, undo: str) -> Iterator[str]:
+    """The report as lines.
+
+    Args:
+        report: The report.
+        undo: The command line of the way back.
+    """
+    if report.state == "rehearsed":
+        yield f"{report.target}: these steps would follow; nothing was changed"
+        for number, step in enumerate(report.steps, 1):
+            source = f" {step.source}" if step.source else ""
+            yield f"  {number}. {step.name}{source}: {step.does}"
+            for statement in step.statements:
+                yield f"       {statement}"
+    elif report.state == "open":
+        yield f"{report.target}: applications may write to it since {report.opened}"
+        for end in report.ends:
+            yield f"  source {end.source}: nothing for it was written behind {end.position}"
+        yield f"  {report.rows} rows were compared after that, and are equal"
+    elif report.state == "back":
+        yield f"{report.target}: there is no cut-over; the pipeline goes on as before"
+    else:
+        yield f"{report.target}: the cut-over does not go on now"
+    for reason in report.reasons:
+        yield f"  {coded(reason.code, reason.text)}"
+        if reason.hint:
+            yield f"    {reason.hint}"
+    for note in report.notes:
+        yield f"  note: {note}"
+    if report.state == "open":
+        yield from _afterwards(report, undo)
+
+
+def _afterwards(report: CutoverReport, undo: str) -> Iterator[str]:
+    if report.read_only:
+        names = ", ".join(report.read_only)
+        yield f"  note: a restart makes {names} writable, unless its own settings say read-only"
+    if report.way_back:
+        yield "  The way back, as long as no application has written to the target:"
+        yield f"    {undo}"
+        yield "  After the first write to the target there is no way back: no shard has that row."
+    else:
+        yield "  There is no way back: the target has lost what the merging needs."

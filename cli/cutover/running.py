@@ -1,0 +1,230 @@
+"""Carries out the steps of a cut-over, one after another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from shardmerge.cli.validation.line_passing import LinePassing
+from shardmerge.cli.validation.report import report_of
+from shardmerge.cli.validation.report_shapes import ValidatedTarget
+from shardmerge.cli.validation.saved_state import StateFile
+from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.target_run import Limits
+from shardmerge.cli.validation.whole_target import compare_target
+from shardmerge.connectors.formats.stored_record import iso_time
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.settings import Pipeline
+
+from .cutover_shapes import CutoverStep
+from .foreseen import foreseen, record_after, record_before
+from .looks import Looks
+from .procedure import next_step, next_step_back
+from .record import NotedEnd
+from .report import step_of
+from .seen import ENDS, Act, Reason, Seen, Step, Wishes
+from .target_server import TargetServer
+
+_COMPARISONS = frozenset({Act.COMPARE, Act.PROVE, Act.COMPARE_BACK})
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a call ended.
+
+    Attributes:
+        seen: The last look, with the record as it is stored.
+        steps: What was done, or would be.
+        reasons: What has to be done first.
+    """
+
+    seen: Seen
+    steps: tuple[CutoverStep, ...]
+    reasons: tuple[Reason, ...]
+
+
+class CutoverRun:
+    """One call.
+
+    Args:
+        pipeline: The target's.
+        target: That is cut over.
+        server: The target's.
+        looks: Look at everything.
+        wishes: What the operator told.
+        limits: Of comparisons, and of the wait for the target.
+        by: Who gives the command.
+        say: Told each step before it is carried out.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        target: TargetTable,
+        server: TargetServer,
+        looks: Looks,
+        *,
+        wishes: Wishes,
+        limits: Limits,
+        by: str,
+        say: Callable[[CutoverStep], None],
+    ) -> None:
+        self._pipeline, self._target, self._server = pipeline, target, server
+        self._looks, self._wishes, self._limits = looks, wishes, limits
+        self._by, self._say = by, say
+        self._unchanged = False
+
+    def rehearse(self, *, back: bool) -> Ended:
+        """The steps that would follow. Nothing is changed.
+
+        Raises:
+            ShardMergeError: A server, Kafka or Kafka Connect does not answer.
+        """
+        seen = self._looks.look(back=back)
+        steps = foreseen(seen, self._wishes, back=back)
+        reasons = tuple(reason for step in steps for reason in step.reasons)
+        return Ended(seen, tuple(step_of(step, done=False) for step in steps), reasons)
+
+    def run(self, *, back: bool) -> Ended:
+        """Carry out steps until nothing is left to do, or something has to be done first.
+
+        Raises:
+            ShardMergeError: A server, Kafka or Kafka Connect does not answer, or refuses.
+        """
+        done: list[CutoverStep] = []
+        while True:
+            seen = self._looks.look(back=back, unchanged=self._unchanged)
+            step = next_step_back(seen, self._wishes) if back else next_step(seen, self._wishes)
+            shown = step_of(step, done=True)
+            if step.act in (Act.REFUSE, Act.ASK, Act.DONE):
+                return Ended(seen, tuple(done), step.reasons)
+            self._say(shown)
+            seen, reasons = self._carry_out(seen, step)
+            if reasons:
+                return Ended(seen, tuple(done), reasons)
+            done.append(shown)
+            if step.act in ENDS:
+                return Ended(seen, tuple(done), step.reasons)
+
+    def _carry_out(self, seen: Seen, step: Step) -> tuple[Seen, tuple[Reason, ...]]:
+        """Carry out a step and store what it led to. Returns why it did not succeed."""
+        record = seen.record
+        if not record.is_begun:
+            record = replace(record, by=self._by, begun=_now())
+        prepared = record_before(record, step)
+        if prepared != seen.record:
+            self._server.keep(prepared)
+        noted: tuple[NotedEnd, ...] = ()
+        rows = 0
+        if step.act in _COMPARISONS:
+            report = self._compared()
+            if reason := _differs(report, step.act):
+                return replace(seen, record=prepared), (reason,)
+            self._unchanged, rows = step.act is Act.COMPARE_BACK, report.rows
+        elif step.act is Act.NOTE:
+            noted = self._noted()
+        elif step.act is Act.CATCH_UP:
+            ends = {end.source: end.position for end in record.noted}
+            if not self._passing().passed(ends):
+                return replace(seen, record=prepared), (self._not_passed(),)
+        else:
+            self._change(step)
+        stored = record_after(prepared, step, _now(), noted=noted, rows=rows)
+        if step.act is not Act.FORGET and stored != prepared:
+            self._server.keep(stored)
+        return replace(seen, record=stored), ()
+
+    def _change(self, step: Step) -> None:
+        match step.act:
+            case Act.READ_ONLY | Act.WRITABLE:
+                self._looks.sources.execute(step)
+            case Act.CLOSE:
+                self._server.store.close()
+            case Act.REOPEN:
+                self._server.store.reopen()
+            case Act.FORGET:
+                self._server.store.forget()
+            case Act.TIDY | Act.RESTORE:
+                for statement in step.statements:
+                    self._server.execute(statement)
+            case _:
+                pass  # only the record changes
+
+    def _compared(self) -> ValidatedTarget:
+        servers = ServerRows(self._pipeline)
+        try:
+            run, seconds = compare_target(
+                self._pipeline,
+                self._target,
+                self._looks.facts,
+                servers,
+                limits=self._limits,
+                state=StateFile(None, self._pipeline.name, ()),
+            )
+        finally:
+            servers.close()
+        return report_of(
+            run.validation,
+            version=run.known.version,
+            obstacles=run.obstacles,
+            seconds=seconds,
+            stopped=run.stopped,
+        )
+
+    def _noted(self) -> tuple[NotedEnd, ...]:
+        found = self._passing().note()
+        assert isinstance(found, dict)
+        ends: dict[str, SourcePosition] = found
+        return tuple(NotedEnd(name, ends[name]) for name in sorted(ends))
+
+    def _passing(self) -> LinePassing:
+        shards: list[ShardId] = self._looks.shards()
+        return LinePassing(self._pipeline, shards, self._limits.patience_s)
+
+    def _not_passed(self) -> Reason:
+        return Reason(
+            "SM-6717",
+            f"the target did not apply within {self._limits.patience_s:.0f} s what the sources had "
+            "written",
+            "see whether connectors and sink run (`shardmerge status`), and run the command again; "
+            "--patience waits longer",
+        )
+
+
+def _differs(report: ValidatedTarget, act: Act) -> Reason | None:
+    """Why a comparison is no proof; None when everything is equal."""
+    if report.is_clean:
+        return None
+    keys = ["(" + ", ".join(row.key) + ")" for row in report.differences[:_SHOWN]]
+    told = [
+        f"{len(report.differences)} rows differ: {', '.join(keys)}" if keys else "",
+        f"{len(report.unsettled)} rows changed each time that they were read"
+        if report.unsettled
+        else "",
+        f"{report.obstacles} shards could not be compared" if report.obstacles else "",
+        report.stopped,
+    ]
+    text = f"{report.target}: {'; '.join(part for part in told if part)}"
+    if act is Act.COMPARE_BACK and report.differences:
+        return Reason(
+            "SM-6712",
+            f"{text}: applications have written to the target, or somebody to the shards",
+            "no shard has what applications wrote, so there is no way back: they stay with the "
+            "target",
+        )
+    if act is Act.COMPARE_BACK:
+        return Reason(
+            "SM-6722",
+            f"{text}: so nothing proves that no application has written to the target",
+            "rows that somebody wrote to the shards after the cut-over wait in Kafka; if you know "
+            "that no application wrote to the target, --unproven goes back without the proof",
+        )
+    hint = f"`shardmerge validate {report.target}` shows them, and repairs them with --repair"
+    return Reason("SM-6716", text, hint)
+
+
+def _now() -> str:
+    return iso_time(round(time.time() * 1000))

@@ -1,0 +1,117 @@
+"""The control table of cut-overs: how far each one is, and whether the sink may change its target.
+
+``close`` waits for everything that the sink does on the target at that moment: for statements by
+the target's DDL lock, for transactions by the writer epoch's lock. Each later statement and
+transaction of the sink reads the mark under the same lock, and is refused (``ControlStore.fence``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+
+from .control import ControlStore
+from .ddl.journal import lock_name
+from .session import MySqlSession
+
+_WHERE = "pipeline = %s AND target_database = %s AND target_table = %s"
+
+
+class CutoverStore:
+    """The cut-over of one target.
+
+    Args:
+        session: No transaction may be open on it.
+        control: On the same session.
+        pipeline: Name of the target's pipeline.
+        target: The target.
+        wait_s: Seconds to wait for what the sink does on the target.
+    """
+
+    def __init__(
+        self,
+        session: MySqlSession,
+        control: ControlStore,
+        pipeline: str,
+        target: TargetTable,
+        wait_s: int,
+    ) -> None:
+        self._session, self._control, self._wait_s = session, control, wait_s
+        self._pipeline, self._target = pipeline, target
+        self._place = (pipeline, target.database, target.table)
+        self._table = control.table("cutovers")
+
+    def read(self) -> tuple[str, bool]:
+        """The stored record, "" without one; and whether the target is closed."""
+        rows = self._session.query(
+            f"SELECT record, closed FROM {self._table} WHERE {_WHERE}", self._place
+        )
+        return (str(rows[0][0]), bool(rows[0][1])) if rows else ("", False)
+
+    def keep(self, record: str) -> None:
+        """Store a record; whether the target is closed stays as it is."""
+        self._session.execute(
+            f"INSERT INTO {self._table} (pipeline, target_database, target_table, closed, record)"
+            " VALUES (%s, %s, %s, 0, %s) ON DUPLICATE KEY UPDATE record = VALUES(record)",
+            (*self._place, record),
+        )
+
+    def close(self) -> None:
+        """Let the sink change nothing in the target any more, and wait until it does not.
+
+        Raises:
+            TargetError: The sink's statement or transaction did not end in time (``retryable``).
+        """
+        self._mark(closed=True)
+
+    def reopen(self) -> None:
+        """Let the sink go on.
+
+        Raises:
+            TargetError: See ``close``.
+        """
+        self._mark(closed=False)
+
+    def forget(self) -> None:
+        """Remove the record and the mark."""
+        self._session.execute(f"DELETE FROM {self._table} WHERE {_WHERE}", self._place)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other calls for this target out meanwhile.
+
+        Raises:
+            TargetError: There is one.
+        """
+        name = lock_name(self._pipeline, self._target).replace("-ddl-", "-cut-")
+        with self._locked(name, 0, "another call cuts this target over at this moment"):
+            yield
+
+    def _mark(self, *, closed: bool) -> None:
+        name = lock_name(self._pipeline, self._target)
+        busy = f"a statement of the sink on {self._target} has not ended in {self._wait_s} s"
+        with self._locked(name, self._wait_s, busy), self._session.transaction():
+            self._control.lock_epoch()
+            self._session.execute(
+                f"UPDATE {self._table} SET closed = %s WHERE {_WHERE}",
+                (int(closed), *self._place),
+            )
+
+    @contextmanager
+    def _locked(self, name: str, wait_s: int, busy: str) -> Iterator[None]:
+        ((taken,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (name, wait_s))
+        if taken != 1:
+            raise TargetError(
+                busy,
+                retryable=True,
+                hint="wait for it, and run the command again",
+                code="SM-3105",
+            )
+        try:
+            yield
+        finally:
+            if self._session.is_open:
+                self._session.query("SELECT RELEASE_LOCK(%s)", (name,))

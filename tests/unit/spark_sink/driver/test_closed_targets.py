@@ -1,0 +1,73 @@
+"""The driver follows the marks of targets that were cut over."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.spark_sink.driver.closed_targets import ClosedTargets
+from shardmerge.spark_sink.kafka.intake import Intake
+from tests.unit.spark_sink.decided import TARGET
+from tests.unit.spark_sink.kafka.test_intake import PIPELINE, Offsets
+from tests.unit.spark_sink.planning.test_failures import Published, Tail, Target, driver_of
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 2.0
+        return self.now
+
+
+def test_the_driver_applies_nothing_to_a_closed_target_and_goes_on_when_it_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shardmerge.spark_sink.driver.closed_targets._LOOK_S", 0.0)
+    target, published = Target(), Published()
+    target.fails, target.closed = None, frozenset({TARGET})
+    intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, Tail()))
+    driver = driver_of(intake, target, published)
+    driver.step(0)
+    assert not target.stored
+    assert published.records[-1].shards[0].code == "SM-1617"
+    target.closed = frozenset()
+    assert driver.step(0)
+    assert list(target.stored.values()) == [10]
+    assert published.records[-1].shards[0].waiting == ""
+
+
+def test_a_target_that_is_away_keeps_its_marks() -> None:
+    target = Target()
+    target.closed = frozenset({TARGET})
+    marks = ClosedTargets(cast(Any, target), Clock())
+    marks.look()
+    target.is_away = True
+    marks.look()
+    assert marks.targets == {TARGET}
+
+
+def test_a_target_that_refuses_the_query_is_told() -> None:
+    class Refusing(Target):
+        def closed_targets(self) -> frozenset[Any]:
+            raise TargetError("SELECT command denied")
+
+    with pytest.raises(TargetError, match="denied"):
+        ClosedTargets(cast(Any, Refusing())).look()
+
+
+def test_the_marks_are_read_once_a_second() -> None:
+    class Counting(Target):
+        asked = 0
+
+        def closed_targets(self) -> frozenset[Any]:
+            self.asked += 1
+            return frozenset()
+
+    target = Counting()
+    marks = ClosedTargets(cast(Any, target), lambda: 5.0)
+    for _ in range(3):
+        marks.look()
+    assert target.asked == 1
