@@ -58,8 +58,10 @@ ARGUMENT may be @FILE: the text is read from the file. Every command is recorded
 pipeline's topics and can be replayed. The exit code is 1 when the command is refused, or is not
 answered in time; then it stays recorded, and the agents carry it out later.
 """
-_KINDS = [kind.value for kind in CommandKind if kind is not CommandKind.RELOADED]
-"""The kinds for operators: only the watchdog may send ``RELOADED``."""
+_KINDS = [
+    kind.value for kind in CommandKind if kind not in (CommandKind.RELOADED, CommandKind.ADOPT)
+]
+"""The kinds for this command: the watchdog sends ``RELOADED``, ``shardmerge drift`` ``ADOPT``."""
 _OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE, CommandKind.SET_POLICY)
 """The kinds that concern a whole target; all others concern one shard."""
 _WITH_ARGUMENT = (
@@ -129,7 +131,7 @@ def command(
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
     if as_json:
-        print_json(_shape(given, said))
+        print_json(shape_of(given, said))
     elif given.answer is not None:
         tell(given.answer)
     if given.answer is None:
@@ -235,7 +237,8 @@ def tell(answer: Decision) -> None:
         click.echo(f"  {answer.hint}")
 
 
-def _shape(given: Given, said: OperatorCommand) -> GivenCommand:
+def shape_of(given: Given, said: OperatorCommand) -> GivenCommand:
+    """What ``--json`` prints of a command that was given."""
     answer = None
     if given.answer is not None:
         now = round(time.time() * 1000)

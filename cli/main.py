@@ -49,6 +49,10 @@ COMMANDS = {
         "Run the demo: three shards, six DDL statements, on a local stack of its own.",
     ),
     "down": ("shardmerge.cli.deployment.local_stack:down", "Stop the local stack."),
+    "drift": (
+        "shardmerge.cli.drift.drift:drift",
+        "Show what somebody changed on the target's tables by hand; heal it or adopt it.",
+    ),
     "explain": (
         "shardmerge.cli.views.commands:explain",
         "Say why SHARD (SOURCE/DATABASE.TABLE) is held or waits, since when, and for whom.",

@@ -25,6 +25,7 @@ from shardmerge.agents.holds import shapes as hold_shapes
 from shardmerge.agents.preview import shapes as plan_shapes
 from shardmerge.agents.runtime import settings as agents
 from shardmerge.cli.cutover import cutover_shapes
+from shardmerge.cli.drift import drift_shapes
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.loads import load_shapes
 from shardmerge.cli.main import main
@@ -358,8 +359,8 @@ def json_sections() -> str:
     """The shapes of the command line's JSON."""
     found: list[type] = []
     for module in (
-        shapes, hold_shapes, decision_shapes, plan_shapes, load_shapes, report_shapes,
-        cutover_shapes, call_shapes, registry,
+        shapes, hold_shapes, decision_shapes, plan_shapes, load_shapes, drift_shapes,
+        report_shapes, cutover_shapes, call_shapes, registry,
     ):  # fmt: skip
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]

@@ -24,6 +24,7 @@ from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackE
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
+from shardmerge.spark_sink.driver.drift_watch import DriftWatch
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.arrivals import Arrivals
@@ -97,6 +98,9 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         publisher=publisher,
         epoch=epoch,
         loads=target.loads,
+        drift=DriftWatch(
+            target.drift, target.looks_of_thread, pipeline.sink.drift_interval_s, epoch
+        ),
     )
     stop_metrics = _serve_metrics(settings, driver, kafka)
     try:

@@ -26,6 +26,7 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.row_statements import removal
 
 from . import lock_queue
+from .adoptions import adopt
 from .decision_records import Step, obeyed, refuse, with_statement, with_warning
 from .identities import known_names
 from .removals import rows_stay
@@ -93,6 +94,8 @@ def obey(
             return _reread(state, command)
         case CommandKind.RELOADED:
             return reloaded(state, command)
+        case CommandKind.ADOPT:
+            return adopt(state, command)
         case CommandKind.LEAVE:
             return _leave(state, command, dialect)
         case CommandKind.DISABLE | CommandKind.ENABLE:

@@ -116,7 +116,7 @@ def overview_page(
         ignored: Decisions about statements that concern no shard, newest first.
     """
     summaries = [summary(target, frame.now_ms) for target in targets]
-    order = ("failing", "refused", "held", "paused", "waiting", "silent", "flows")
+    order = ("failing", "refused", "held", "paused", "waiting", "changed", "silent", "flows")
     summaries.sort(key=lambda s: (order.index(s.state), s.target.target))
     return _page("overview.html", frame=frame, summaries=summaries, ignored=ignored)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.drift import needs_somebody
 
 from .rates import rates
 from .view import ShardView, TargetView
@@ -20,7 +21,8 @@ class Need:
     """Something about a target that an operator should know, the worst first.
 
     Attributes:
-        state: ``failing``, ``refused``, ``held``, ``paused`` or ``waiting``.
+        state: ``failing``, ``refused``, ``held``, ``paused``, ``waiting`` or ``changed`` (the
+            table was changed by hand).
         what: A sentence; with its code where it has one.
         hint: What helps; "" for what ends by itself.
         since_ms: When it began, in milliseconds since 1970; 0 where that is not known.
@@ -116,6 +118,15 @@ def needs(target: TargetView) -> Iterator[Need]:
     for (code, waiting, hint), shards in groups.items():
         since = min((ms for _, ms in shards if ms), default=0)
         yield Need("waiting", coded(code, waiting), hint, since, tuple(s for s, _ in shards))
+    for each in progress.drift if progress else ():
+        if needs_somebody(each.kind):
+            what = f"decided is {each.expected or 'nothing'}, it has {each.found or 'nothing'}"
+            yield Need(
+                "changed",
+                f"{each.subject} of the table was changed by hand: {coded(each.code, what)}",
+                f"shardmerge drift show {target.target} --pipeline FILE",
+                each.since_ms,
+            )
 
 
 def _standing(state: str, shards: list[ShardView]) -> Iterator[Need]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shardmerge.cli.checks.findings import Finding
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.spark_sink.targets.mysql.ddl.introspection import difference, misfit
+from shardmerge.schemas.target.table_comparison import difference, misfit
 
 from .seen import Reason
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import FILE, json_option, pipeline_option
 from shardmerge.cli.parameters import Shard, Target, read_pipeline
+from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import route
@@ -21,11 +23,13 @@ from shardmerge.schemas.records.plain import to_plain
 from . import repairs
 from .report import lines, report_of
 from .report_shapes import ValidatedTarget
+from .rounds import keep_comparing
 from .saved_state import StateFile
 from .server_rows import ServerRows
 from .table_facts import targets_of
 from .target_run import Limits
 from .topic_facts import TopicFacts
+from .validation_meter import ValidationMeter
 from .whole_target import compare_target
 
 
@@ -71,6 +75,30 @@ class _Call:
     type=click.IntRange(1),
     help="End the comparison of a target when more rows than this differ or are in doubt.",
 )
+@click.option(
+    "--continuous",
+    is_flag=True,
+    help="Compare again and again, until the process is ended. With --rate, so that it can run "
+    "beside the sink.",
+)
+@click.option(
+    "--pause",
+    "pause_s",
+    default=3600.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="With --continuous: seconds between two comparisons of everything.",
+)
+@click.option(
+    "--metrics-port",
+    default=0,
+    type=click.IntRange(0, 65_535),
+    show_default="none",
+    help="With --continuous: port of the metrics for Prometheus, at /metrics.",
+)
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address of the metrics."
+)
 @json_option
 def validate(
     target: TargetTable | None,
@@ -82,12 +110,19 @@ def validate(
     repair: str | None,
     patience: float,
     most: int,
+    continuous: bool,
+    pause_s: float,
+    metrics_port: int,
+    metrics_host: str,
     as_json: bool,
 ) -> None:
     """Compare TARGET (DATABASE.TABLE; by default every target) with its shards.
 
     Traffic may go on: a row that looks different is looked at again when the target has applied
     what its shard had written before. Only SELECTs are run, one at a time on each server.
+
+    With --continuous it goes on for ever: a server that does not answer ends only the present
+    comparison.
 
     Ends with 0 when everything was compared and is equal; with 1 when there is a difference, or a
     row or a shard could not be compared; with 2 when the call or the pipeline file is wrong; with 3
@@ -98,19 +133,49 @@ def validate(
         _check(pipeline, target, shards)
         state = StateFile(resume, pipeline.name, tuple(map(str, shards)))
         call = _Call(pipeline, shards, Limits(rate, most, patience), state, repair, as_json)
-        facts = TopicFacts(pipeline)
-        wanted = targets_of(facts.picture(), target)
-        if target is None and shards:
-            routed = {each for shard in shards for each in route(pipeline.routes, shard)}
-            wanted = [each for each in wanted if each in routed]
-        servers = ServerRows(pipeline)
-        try:
-            found = [_validated(call, each, facts, servers) for each in wanted]
-        finally:
-            servers.close()
+        if continuous:
+            _check_continuous(resume, repair)
+            _keep_comparing(call, target, pause_s, metrics_host, metrics_port)
+        found = list(_compared(call, target))
         if all(each.complete for each in found):
             state.remove()
     raise SystemExit(ExitCode.GOOD if all(f.is_clean for f in found) else ExitCode.FOUND)
+
+
+def _compared(call: _Call, target: TargetTable | None) -> Iterator[ValidatedTarget]:
+    """The report of each wanted target, as soon as it is compared."""
+    facts = TopicFacts(call.pipeline)
+    wanted = targets_of(facts.picture(), target)
+    if target is None and call.only:
+        routed = {each for shard in call.only for each in route(call.pipeline.routes, shard)}
+        wanted = [each for each in wanted if each in routed]
+    servers = ServerRows(call.pipeline)
+    try:
+        for each in wanted:
+            yield _validated(call, each, facts, servers)
+    finally:
+        servers.close()
+
+
+def _check_continuous(resume: Path | None, repair: str | None) -> None:
+    if resume is not None or repair is not None:
+        raise ConfigError(
+            "--continuous takes neither --resume nor --repair",
+            hint="look at what differs, then repair it with a call of its own",
+            code="SM-5601",
+        )
+
+
+def _keep_comparing(
+    call: _Call, target: TargetTable | None, pause_s: float, host: str, port: int
+) -> NoReturn:
+    meter = ValidationMeter()
+    stop = serve(meter.samples, host, port) if port else None
+    try:
+        keep_comparing(lambda: _compared(call, target), meter, pause_s)
+    finally:
+        if stop is not None:
+            stop()
 
 
 def _check(pipeline: Pipeline, target: TargetTable | None, shards: Sequence[ShardId]) -> None:

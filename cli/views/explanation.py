@@ -15,6 +15,7 @@ from shardmerge.agents.holds.shapes import WITHOUT, WayOut
 from shardmerge.agents.holds.ways_out import out_of_hold, out_of_pause
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.records.drift import MET_CODE
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 
 from .picture import Picture, moment
@@ -177,9 +178,19 @@ def _parked(asked: Asked, shard: ShardState) -> Iterator[Cause]:
             since=each.since,
             code=each.code,
             version=int(each.statement.partition(".")[0]),
+            ways=tuple(_drift_ways(asked)) if each.code == MET_CODE else (),
             others=tuple(sorted(str(name) for name in asked.log.state.shards
                                 if _names(each.detail, name) and name != asked.shard)),
         )  # fmt: skip
+
+
+def _drift_ways(asked: Asked) -> Iterator[WayOut]:
+    """What ends the refusal of a statement that meets a change by hand."""
+    words = (str(asked.log.state.target), "--pipeline", str(asked.path))
+    heal = shlex.join(("shardmerge", "drift", "heal", *words))
+    yield WayOut(heal, "shows the statements that bring the table back; --yes executes them")
+    adopt = shlex.join(("shardmerge", "drift", "adopt", *words))
+    yield WayOut(adopt, "the change by hand is wanted, and the statement changes it")
 
 
 def _servers(asked: Asked) -> Iterator[Cause]:

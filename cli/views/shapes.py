@@ -147,6 +147,29 @@ class ShardStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class DriftStatus:
+    """One thing in which the target's table differs from what was decided, as the sink saw it last.
+
+    Attributes:
+        subject: Such as ``column:note`` or ``index:by_name``.
+        kind: ``harmless``, ``refuses``, ``values``, ``missing`` or ``unread``.
+        code: Of the kind, such as ``SM-6802``.
+        expected: What was decided, as SQL; "" for nothing.
+        found: What the server shows; "" for nothing.
+        since: When the sink first saw it.
+        before: When the sink last saw the table without it; "" when it never did.
+    """
+
+    subject: str
+    kind: str
+    code: str
+    expected: str
+    found: str
+    since: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
 class TargetStatus:
     """One target.
 
@@ -162,6 +185,7 @@ class TargetStatus:
         disabled_by: Who gave the command ``disable`` that counts now: the target's schema stays as
             it is. "" when it follows its shards.
         disabled_since: When that was; "" likewise.
+        drift: In what the table differs from what was decided; `shardmerge drift` says more.
     """
 
     target: str
@@ -174,6 +198,7 @@ class TargetStatus:
     failure: Failure | None = None
     disabled_by: str = ""
     disabled_since: str = ""
+    drift: tuple[DriftStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

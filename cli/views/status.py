@@ -11,12 +11,14 @@ from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
 from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress, StatementProgress
 
 from .picture import Decided, Picture, moment
 from .shapes import (
     ConnectorState,
+    DriftStatus,
     Failure,
     PipelineStatus,
     ShardStatus,
@@ -90,6 +92,14 @@ def target_status(picture: Picture, target: TargetView) -> TargetStatus:
         failure=failure,
         disabled_by=picture.by(disabled.decision.id) if disabled else "",
         disabled_since=moment(disabled.written_ms) if disabled else "",
+        drift=tuple(_drift(each) for each in progress.drift) if progress else (),
+    )
+
+
+def _drift(each: Difference) -> DriftStatus:
+    since, before = moment(each.since_ms), moment(each.clear_ms)
+    return DriftStatus(
+        each.subject, each.kind.value, each.code, each.expected, each.found, since, before
     )
 
 
@@ -195,6 +205,10 @@ def _faults(picture: Picture, targets: tuple[TargetStatus, ...]) -> Iterator[str
         for statement in target.open:
             if statement.state == "refused":
                 yield f"{target.target}: statement {statement.statement} is refused"
+        changed = [each for each in target.drift if needs_somebody(DriftKind(each.kind))]
+        if changed:
+            told = ", ".join(f"{each.subject} ({each.code})" for each in changed)
+            yield f"{target.target}: its table was changed by hand: {told}"
         if target.failure is not None:
             failed = coded(target.failure.code, target.failure.message)
             yield f"{target.target}: rows cannot be applied: {failed}"

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from shardmerge.agents.holds.shapes import ShownConflict
 from shardmerge.schemas.codes.registry import coded
+from shardmerge.schemas.records.drift import DriftKind
 
 from .decision_shapes import DecisionLine
 from .shapes import (
@@ -22,7 +23,7 @@ from .shapes import (
     ShownSchema,
     TargetStatus,
 )
-from .text import OVERWRITTEN, plain_lines, short_time, side_name
+from .text import OVERWRITTEN, drift_line, plain_lines, short_time, side_name
 
 _STYLES = {
     "flows": "green", "executed": "green", "RUNNING": "green", "emit": "green", "held": "bold red",
@@ -143,6 +144,8 @@ def _target(target: TargetStatus) -> Iterator[RenderableType]:
             for s in target.open
         ]
         yield table(("statement", "state", "SQL", "since", "why"), open_)
+    for each in target.drift:
+        yield Text(drift_line(each), style="" if each.kind == DriftKind.HARMLESS else "yellow")
     if (failure := target.failure) is not None:
         text = f"rows of {failure.where} cannot be applied: {coded(failure.code, failure.message)}"
         yield Text(f"{text} ({failure.times:,} tries since {short_time(failure.since)})", "red")

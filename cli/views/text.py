@@ -11,6 +11,7 @@ from shardmerge.schemas.codes.registry import coded
 from .decision_shapes import DecisionLine
 from .shapes import (
     ConnectorState,
+    DriftStatus,
     Explanation,
     PipelineStatus,
     Shape,
@@ -84,12 +85,21 @@ def _target(target: TargetStatus) -> Iterator[str]:
         yield f"  rows of {failure.where}: {tries}: {coded(failure.code, failure.message)}"
         if failure.hint:
             yield f"    {failure.hint}"
+    for each in target.drift:
+        yield f"  {drift_line(each)}"
     for shard in target.shards:
         yield from _shard(shard)
     for statement in target.open:
         yield f"  {statement.state}: {statement.sql} {coded(statement.code, statement.detail)}"
         if statement.why:
             yield f"    because {coded(statement.why_code, statement.why)}"
+
+
+def drift_line(each: DriftStatus) -> str:
+    """A difference of the target's table, for people."""
+    what = f"decided is {each.expected or 'nothing'}, the table has {each.found or 'nothing'}"
+    seen = f"seen since {short_time(each.since)}"
+    return f"{each.subject} differs: {coded(each.code, what)}; {seen}"
 
 
 def _shard(shard: ShardStatus) -> Iterator[str]:

@@ -108,6 +108,12 @@ SINK_VERSION = Family(
     "shardmerge_sink_executed_version", _GAUGE,
     "Every statement of versions up to this one is executed, except debts.", ("target",),
 )  # fmt: skip
+SINK_DRIFT = Family(
+    "shardmerge_sink_drift", _GAUGE,
+    "In how much the target's table differs from what was decided and executed, see `shardmerge "
+    "drift`. `kind` is what a difference can do to rows: `harmless`, `refuses`, `values`, "
+    "`missing`, or `unread` for a table that is not understood.", ("target", "kind"),
+)  # fmt: skip
 SINK_ROUND = Family(
     "shardmerge_sink_round_timestamp_seconds", _GAUGE,
     "When the driver's loop last ended a round, in seconds since 1970.", (), "seconds",
@@ -125,7 +131,8 @@ SINK = (
     SINK_ROWS, SINK_BYTES, SINK_BATCHES, SINK_RETRIES, SINK_FAILING, SINK_OVERWRITTEN,
     SINK_LAG_ROWS, SINK_LAG_SECONDS, SINK_PARKED, SINK_SHARDS, SINK_WAITING, SINK_WAITING_SECONDS,
     SINK_RETENTION, SINK_RETENTION_BYTES, SINK_OPEN, SINK_OPEN_SECONDS, SINK_STATEMENTS,
-    SINK_STATEMENT_SECONDS, SINK_VERSION, SINK_ROUND, SINK_SHARD_LAG, SINK_SHARD_WAITING,
+    SINK_STATEMENT_SECONDS, SINK_DRIFT, SINK_VERSION, SINK_ROUND, SINK_SHARD_LAG,
+    SINK_SHARD_WAITING,
 )  # fmt: skip
 
 AGENTS_READY = Family(
@@ -204,5 +211,32 @@ WATCHDOG = (
     CONNECTOR_STATE, CONNECTOR_TASKS, CONNECTOR_RESTARTS, CONNECTOR_GIVEN_UP, WATCHDOG_LOOK,
 )  # fmt: skip
 
-PROCESSES = {"sink": SINK, "agents": AGENTS, "watchdog": WATCHDOG}
+VALIDATE_DIFFERENCES = Family(
+    "shardmerge_validate_differences", _GAUGE,
+    "Rows of the target that are not what their shards have, as the latest comparison confirmed. "
+    "`kind` is `missing`, `extra`, `differs` or `count`.", ("target", "kind"),
+)  # fmt: skip
+VALIDATE_UNCOMPARED = Family(
+    "shardmerge_validate_uncompared_shards", _GAUGE,
+    "Shards that the latest comparison of the target left out, because they wait or do not answer.",
+    ("target",),
+)  # fmt: skip
+VALIDATE_ROWS = Family(
+    "shardmerge_validate_rows_total", _COUNTER,
+    "Rows of shards that were compared since the process started.", ("target",),
+)  # fmt: skip
+VALIDATE_COMPLETED = Family(
+    "shardmerge_validate_completed_timestamp_seconds", _GAUGE,
+    "When the target was last compared completely, in seconds since 1970.", ("target",), "seconds",
+)  # fmt: skip
+VALIDATE_FAILURES = Family(
+    "shardmerge_validate_failures_total", _COUNTER,
+    "Rounds that ended because a server, Kafka or Kafka Connect did not answer.",
+)  # fmt: skip
+VALIDATE = (
+    VALIDATE_DIFFERENCES, VALIDATE_UNCOMPARED, VALIDATE_ROWS, VALIDATE_COMPLETED,
+    VALIDATE_FAILURES,
+)  # fmt: skip
+
+PROCESSES = {"sink": SINK, "agents": AGENTS, "watchdog": WATCHDOG, "validate": VALIDATE}
 """Process → its metrics, in the order of the reference page."""

@@ -207,6 +207,23 @@ class DefaultFill:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """What somebody changed on the table by hand counts as decided; nothing is executed.
+
+    Attributes:
+        subject: What it is about, as in ``records.drift.Difference``.
+        definition: How the table has it, as SQL; "" for what the table is not to have any more.
+        column, index, check: The same as a value, for what a schema has as one.
+    """
+
+    subject: str
+    definition: str
+    column: Column | None = None
+    index: Index | None = None
+    check: Check | None = None
+
+
 RowAction: TypeAlias = RowRemoval | RowFill | ValueMove | DefaultFill
 """An action that changes rows. It is the only action of its statement."""
 Action: TypeAlias = (
@@ -228,4 +245,5 @@ Action: TypeAlias = (
     | RowFill
     | ValueMove
     | DefaultFill
+    | Adoption
 )

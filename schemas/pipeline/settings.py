@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ConfigError
@@ -258,6 +259,10 @@ class Sink:
         retry_interval_s: Pause before a statement that the target refused is tried again.
         lock_wait_timeout_s: Longest time that a DDL statement waits for metadata locks.
         online_ddl: Whether DDL that would lock out the target's readers or writers is refused.
+        drift_interval_s: Pause between two looks at the definitions of the target's tables, which
+            somebody may have changed by hand; 0 for no looks.
+        drift_ignore: A regular expression. A difference that does no harm to rows is not told when
+            the expression matches its whole subject, such as ``index:by_name``; "" ignores none.
     """
 
     max_batch_records: int = 500_000
@@ -269,6 +274,8 @@ class Sink:
     retry_interval_s: int = 10
     lock_wait_timeout_s: int = 30
     online_ddl: bool = False
+    drift_interval_s: int = 60
+    drift_ignore: str = ""
 
     def __post_init__(self) -> None:
         for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
@@ -280,6 +287,18 @@ class Sink:
             raise ConfigError(
                 f"[sink]: gather_ms must be 0 or more, not {self.gather_ms}", code="SM-5004"
             )
+        if self.drift_interval_s < 0:
+            raise ConfigError(
+                f"[sink]: drift_interval_s must be 0 or more, not {self.drift_interval_s}",
+                code="SM-5004",
+            )
+        try:
+            re.compile(self.drift_ignore)
+        except re.error as error:
+            raise ConfigError(
+                f"[sink]: drift_ignore {self.drift_ignore!r} is no regular expression: {error}",
+                code="SM-5004",
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)

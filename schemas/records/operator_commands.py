@@ -45,6 +45,9 @@ class CommandKind(StrEnum):
     """The target is in mode ``argument`` whatever its routes say; "": in the mode of its routes."""
     SET_POLICY = "set-policy"
     """``argument`` is ``name=value`` of a policy: this value counts instead of the route's."""
+    ADOPT = "adopt"
+    """What somebody changed on the target's table by hand counts as decided: ``argument`` is a
+    ``drift.Adoptions`` as JSON. Only ``shardmerge drift adopt`` gives this command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 
 from .decisions import StatementKind
+from .drift import Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,7 @@ class SinkProgress:
         open: Statements that are decided and not executed, in version order.
         rows: Rows applied to the target since the sink's control tables were created.
         failure: Why the latest batch of rows could not be applied; None when it was.
+        drift: In what the target's table differs from what was decided and executed, by subject.
     """
 
     target: TargetTable
@@ -101,3 +103,4 @@ class SinkProgress:
     shards: tuple[ShardProgress, ...] = ()
     ts_ms: int = 0
     failure: FailureProgress | None = None
+    drift: tuple[Difference, ...] = ()

@@ -43,6 +43,7 @@ from shardmerge.spark_sink.targets.interface import (
 from .applied_rows import AppliedRows
 from .batch_runs import BatchRuns
 from .closed_targets import ClosedTargets
+from .drift_watch import DriftWatch
 from .driver_metrics import DriverMetrics
 from .loads.load_jobs import LoadJobs
 from .loads.load_runs import LoadRuns
@@ -72,13 +73,15 @@ class Driver:
     * ``ClosedTargets``: which targets were cut over,
     * ``RowTopicCheck``: for which row topics the offsets are stored,
     * ``BatchRuns``: how large batches are, and which targets fail,
-    * ``LoadRuns``: which shards are read by the sink itself, and how far that is.
+    * ``LoadRuns``: which shards are read by the sink itself, and how far that is,
+    * ``DriftWatch``: in what the target's tables differ from what was decided.
 
     Args:
         control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
         epoch: The writer epoch that this sink has taken.
         loads: First loads; None for a kind of target that has none.
+        drift: Looks at the definitions of the target's tables.
 
     Attributes:
         metrics: What it did and where it stands, for another thread to read.
@@ -96,6 +99,7 @@ class Driver:
         publisher: ProgressPublisher,
         epoch: int,
         loads: Loads | None = None,
+        drift: DriftWatch | None = None,
     ) -> None:
         def open_reader() -> RowReader:
             return RowReader(pipeline.kafka)
@@ -108,6 +112,7 @@ class Driver:
         self._statements = statements
         self._epoch = epoch
         self.metrics = DriverMetrics()
+        self._drift = drift or DriftWatch(None, lambda: None, 0, epoch)
         self._rows = AppliedRows(intake, control, epoch)
         self._outcomes = StatementOutcomes(journal, retry_s)
         self._holds = ShardHolds(retry_s)
@@ -141,6 +146,7 @@ class Driver:
             statements=statements,
             metrics=self.metrics,
             loads=self._loads,
+            drift=self._drift,
         )
         self._batches = BatchRuns(
             runner,
@@ -172,6 +178,7 @@ class Driver:
         self._row_topics.load()
         self._intake.load()
         self._loads.load()
+        self._drift.load()
         check_topics(self._rows.progress.applied, self._intake.decisions)
         check_journal(self._outcomes.executed, self._intake.decisions)
         log.info(
@@ -193,6 +200,7 @@ class Driver:
     def stop(self) -> None:
         """End what runs beside the rounds; statements are ended by their runner."""
         self._loads.stop()
+        self._drift.stop()
 
     def check_writer(self) -> None:
         """Check that this sink is still the writer; without work it would not notice otherwise.
@@ -236,6 +244,7 @@ class Driver:
         ended |= self._loads.go_on(batch, self._state())
         moved = self._batches.run(batch)
         reach("batch-applied")
+        self._drift.step(self._outcomes.executed, self._statements.busy)
         self._reports.publish(batch.targets, self._batches.failing)  # 6
         reach("progress-published")
         self.metrics.round_ended()
@@ -277,6 +286,7 @@ class Driver:
         """Begin to execute the ready statements and removals."""
         for target in batch.targets:
             if target.ready:
+                self._drift.begun(target.target)
                 self._statements.start(target.target, target.ready)
         self._awaits_more |= self._removals.begin(batch)
 
@@ -289,4 +299,5 @@ class Driver:
             else:
                 self.metrics.statement_ended(result)
                 self._outcomes.take(result)
+                self._drift.ended()
         return bool(results)

@@ -19,6 +19,7 @@ from shardmerge.spark_sink.rows.folding.key_collisions import HINT
 from shardmerge.spark_sink.targets.interface import StatementJournal
 
 from .applied_rows import AppliedRows
+from .drift_watch import DriftWatch
 from .driver_metrics import DriverMetrics
 from .loads.load_runs import LoadRuns
 from .shard_holds import ShardHolds
@@ -40,6 +41,7 @@ class ProgressReports:
         intake, rows, holds, removals, statements: The parts with that state.
         metrics: Get every record, also one that is not sent.
         loads: Say why a first load does not go on.
+        drift: Knows in what the targets' tables differ from what was decided.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class ProgressReports:
         statements: StatementRunner,
         metrics: DriverMetrics,
         loads: LoadRuns,
+        drift: DriftWatch,
     ) -> None:
         self._publisher = publisher
         self._journal = journal
@@ -64,6 +67,7 @@ class ProgressReports:
         self._statements = statements
         self._metrics = metrics
         self._loads = loads
+        self._drift = drift
         self._stages: dict[TargetTable, tuple[float, str]] = {}
         self.owes = False
 
@@ -100,6 +104,7 @@ class ProgressReports:
                     failure=failing.get(name),
                     key_collisions=self._rows.collisions.rows,
                     load_troubles=self._loads.troubles,
+                    drift=self._drift.differences.get(name, ()),
                 )
                 count = self._rows.counts.get(name, 0)
                 record = self._publisher.offer(

@@ -61,7 +61,9 @@ class StatementOutcomes:
             if entry.state == "done":
                 self.note(target, key)
             elif entry.state == "refused":
-                self._refuse(target, key, _Refusal(entry.error, now, REFUSED_BY_TARGET))
+                self._refuse(
+                    target, key, _Refusal(entry.error, now, entry.code or REFUSED_BY_TARGET)
+                )
 
     def note(self, target: TargetTable, key: StatementKey) -> None:
         """Note that a statement is executed, or that a restart's mark is in the journal."""
@@ -118,7 +120,8 @@ class StatementOutcomes:
             )
         else:
             retry_at = self._clock() + self._retry_s
-            self._refuse(name, key, _Refusal(entry.error, retry_at, REFUSED_BY_TARGET))
+            code = entry.code or REFUSED_BY_TARGET
+            self._refuse(name, key, _Refusal(entry.error, retry_at, code))
             log.error(
                 "statement_refused",
                 target=name,
@@ -126,7 +129,7 @@ class StatementOutcomes:
                 statement=key.ordinal,
                 sql=sql,
                 error=entry.error,
-                code=REFUSED_BY_TARGET,
+                code=code,
             )
 
     def _refuse(self, target: TargetTable, key: StatementKey, refusal: _Refusal) -> None:

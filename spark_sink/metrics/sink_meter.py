@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.family import Durations, Family, Sample
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.records.drift import DriftKind
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
@@ -148,6 +149,9 @@ class SinkMeter:
         yield Sample(catalog.SINK_VERSION, (name,), record.executed_version)
         failed = record.failure.times if record.failure else 0
         yield Sample(catalog.SINK_FAILING, (name,), failed)
+        differences = Counter(each.kind for each in record.drift)
+        for drift in DriftKind:
+            yield Sample(catalog.SINK_DRIFT, (name, drift.value), differences[drift])
         for state in _STATES:
             since = [s.since_ms for s in record.open if s.state == state]
             yield Sample(catalog.SINK_OPEN, (name, state), len(since))

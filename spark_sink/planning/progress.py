@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.topics import row_topic
+from shardmerge.schemas.records.drift import MET_CODE, Difference
 from shardmerge.schemas.records.progress import (
     FailureProgress,
     ShardProgress,
@@ -58,6 +59,7 @@ class Standing:
         failure: Why the target's latest batch did not end; None when it did.
         key_collisions: Shard → how many of its rows replaced other rows; only shards with some.
         load_troubles: Shard whose first load does not go on → why.
+        drift: In what the target's table differs from what was decided.
     """
 
     holds: Mapping[ShardId, RowHold] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class Standing:
     failure: FailureProgress | None = None
     key_collisions: Mapping[ShardId, int] = field(default_factory=dict)
     load_troubles: Mapping[ShardId, Trouble] = field(default_factory=dict)
+    drift: tuple[Difference, ...] = ()
 
 
 def progress_of(
@@ -99,6 +102,7 @@ def progress_of(
             for s in sorted(shards)
         ),
         failure=standing.failure,
+        drift=standing.drift,
     )
 
 
@@ -299,6 +303,9 @@ def _why(stop: Stop, plan: TargetPlan) -> tuple[str, str, str]:
     if not stop.held:
         for waiting in plan.open:
             if waiting.is_refused and waiting.key.version == plan.frontier:
+                if waiting.code == MET_CODE:
+                    hint = f"see `shardmerge drift show {plan.target} --pipeline FILE`"
+                    return f"{stop.reason}; {waiting.detail}", hint, MET_CODE
                 return (
                     f"{stop.reason}; the target refuses {waiting.statement.sql!r}: "
                     f"{waiting.detail}",

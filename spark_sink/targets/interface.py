@@ -20,6 +20,7 @@ from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
+from shardmerge.schemas.records.drift import Difference
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.loading.load_state import Load
@@ -34,10 +35,16 @@ StatementPlace: TypeAlias = tuple[TargetTable, int, int]
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """What became of a statement. ``error`` says why it was refused, "" otherwise."""
+    """What became of a statement.
+
+    Attributes:
+        error: Why it was refused; "" otherwise.
+        code: Of the error, where it is another one than that of a refusal by the server.
+    """
 
     state: State
     error: str = ""
+    code: str = ""
 
 
 def taken_over(current: int, epoch: int) -> WriterReplaced:
@@ -183,6 +190,57 @@ class StatementJournal(Protocol):
         ...
 
 
+class TableLooks(Protocol):
+    """Compares tables with what was decided and executed. Belongs to one thread of its own.
+
+    Every method raises ``TargetError``, with ``retryable`` when the target is away.
+    """
+
+    def look(self, tables: Mapping[TargetTable, int]) -> Look:
+        """Look at tables, and compare those that may have changed since the last call.
+
+        Args:
+            tables: Table → a number that changes with every statement that is begun on it.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the connection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at tables.
+
+    Attributes:
+        compared: Table that was compared → in what it differs, without times.
+        left: How many tables are to be compared that were not: the next look goes on.
+    """
+
+    compared: Mapping[TargetTable, tuple[Difference, ...]]
+    left: int = 0
+
+
+class DriftStore(Protocol):
+    """Keeps the differences with their times. Belongs to the driver's thread.
+
+    Every method raises ``TargetError``, with ``retryable`` when the target is away.
+    """
+
+    def load(self) -> dict[TargetTable, tuple[Difference, ...]]:
+        """Target → its differences; only targets with some."""
+        ...
+
+    def keep(self, epoch: int, target: TargetTable, differences: Sequence[Difference]) -> None:
+        """Replace the differences of a target.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+        """
+        ...
+
+
 class Batches(Protocol):
     """Applies the tasks of a plan. Belongs to the driver's thread."""
 
@@ -276,6 +334,15 @@ class Target(Protocol):
     @property
     def loads(self) -> Loads | None:
         """First loads; None for a kind of target that has none."""
+        ...
+
+    @property
+    def drift(self) -> DriftStore | None:
+        """Differences of its tables; None for a kind of target whose tables are not looked at."""
+        ...
+
+    def looks_of_thread(self) -> TableLooks | None:
+        """For the thread that calls this; None where ``drift`` is."""
         ...
 
     def check_server(self) -> None:

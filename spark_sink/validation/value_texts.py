@@ -61,7 +61,7 @@ class ValueText:
     @property
     def in_row(self) -> str:
         """SQL of what stands for the value in a row's text."""
-        return f"MD5({self.sql})" if self.is_long else self.sql
+        return f"SHA2({self.sql}, 256)" if self.is_long else self.sql
 
 
 def value_text(

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import subprocess
+import sys
 import threading
 import time
+from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,6 +17,7 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.main import main
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.local.line import Line
+from shardmerge.local.servers.stack import Ports
 from shardmerge.schemas.records.plain import from_plain
 
 TARGET = "plainval_merged.t"
@@ -38,6 +44,30 @@ def is_known(line: Line) -> bool:
 
 def told(report: ValidatedTarget) -> list[tuple[str, str, str]]:
     return sorted((d.kind, d.key[0], d.shard) for d in report.differences)
+
+
+def assert_metrics_tell(line: Line, expected: dict[str, int]) -> None:
+    """A process that compares again and again serves what differs, until it is ended."""
+    port = Ports.free().web
+    command = [
+        sys.executable, "-m", "shardmerge.cli.main", "validate", TARGET, "--continuous",
+        "--pause", "1", "--metrics-port", str(port), "--pipeline", str(line.pipeline_path),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + PATIENCE_S
+        found: dict[str, int] = {}
+        while {kind: count for kind, count in found.items() if count} != expected:
+            assert process.poll() is None
+            assert time.monotonic() < deadline, found
+            time.sleep(0.5)
+            with contextlib.suppress(OSError):
+                page = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+                told = re.findall(r'validate_differences{.*kind="(\w+)".*} (\d+)', page)
+                found = {kind: int(count) for kind, count in told}
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 def execute(line: Line, source: str, *statements: str) -> None:
@@ -112,6 +142,7 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
         )
         expected = [("differs", "100", ONE), ("extra", "5000", ""), ("missing", "1100", TWO)]
         assert told(found_by(line)) == expected
+        assert_metrics_tell(line, {kind: 1 for kind, _, _ in expected})
         assert writer.writes > 10
 
         asked = validate(line, "--repair", "reread")

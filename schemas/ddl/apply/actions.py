@@ -11,6 +11,7 @@ from dataclasses import replace
 from shardmerge.schemas.ddl import changes
 from shardmerge.schemas.model.actions import (
     Action,
+    Adoption,
     CharsetChange,
     CheckAddition,
     CheckRemoval,
@@ -99,7 +100,7 @@ def _change(action: Action, before: TableSchema) -> changes.Action:
             return changes.DropConstraint(action.name, "check")
         case CharsetChange():
             return changes.SetDefaultCharset(action.charset, action.collation)
-        case TableCreation() | RowRemoval() | RowFill() | ValueMove() | DefaultFill():
+        case TableCreation() | RowRemoval() | RowFill() | ValueMove() | DefaultFill() | Adoption():
             raise UnsupportedDDL(
                 f"{type(action).__name__} is no change of a table that is there", code="SM-3109"
             )

@@ -50,6 +50,7 @@ class IcebergTarget:
         self._pipeline = pipeline.name
         self.state = self._new_store()
         self.loads = None
+        self.drift = None
         self.batches = IcebergBatches(
             self.spark,
             self.state,
@@ -68,6 +69,10 @@ class IcebergTarget:
     def journal_of_thread(self, epoch: int) -> IcebergJournal:
         """On a store of its own; all threads share Spark's JVM."""
         return IcebergJournal(self._new_store(), epoch)
+
+    def looks_of_thread(self) -> None:
+        """None: the tables are not looked at."""
+        return
 
     def close(self) -> None:
         """Stop Spark, if this target has started it."""

@@ -78,12 +78,28 @@ TABLES = {
         actions LONGTEXT NULL,
         schema_before LONGTEXT NULL,
         error LONGTEXT NOT NULL,
+        code VARCHAR(16) NOT NULL DEFAULT '',
         changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
             ON UPDATE CURRENT_TIMESTAMP(3),
         PRIMARY KEY (pipeline, target_database, target_table, version, ordinal)
     )""",
+    "drift": """(
+        pipeline VARCHAR(64) NOT NULL,
+        target_database VARCHAR(64) NOT NULL,
+        target_table VARCHAR(64) NOT NULL,
+        subject VARCHAR(128) NOT NULL,
+        kind VARCHAR(16) NOT NULL,
+        expected LONGTEXT NOT NULL,
+        found LONGTEXT NOT NULL,
+        since_ms BIGINT NOT NULL,
+        clear_ms BIGINT NOT NULL,
+        PRIMARY KEY (pipeline, target_database, target_table, subject)
+    )""",
 }
-LATER_COLUMNS = (("ddl_journal", "actions", "LONGTEXT NULL AFTER statement"),)
+LATER_COLUMNS = (
+    ("ddl_journal", "actions", "LONGTEXT NULL AFTER statement"),
+    ("ddl_journal", "code", "VARCHAR(16) NOT NULL DEFAULT '' AFTER error"),
+)
 """Table, column and definition of columns that tables made by an earlier version lack."""
 TIDB_ONLY = frozenset({"writer_slots"})
 SLOTS = 64

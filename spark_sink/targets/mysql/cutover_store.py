@@ -14,7 +14,7 @@ from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
 
 from .control import ControlStore
-from .ddl.journal import lock_name
+from .ddl.ddl_lock import lock_name
 from .session import MySqlSession
 
 _WHERE = "pipeline = %s AND target_database = %s AND target_table = %s"

@@ -7,7 +7,10 @@ from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, target_differences
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.process.settings import SinkSettings
+from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import TableComparer
+from shardmerge.spark_sink.targets.mysql.ddl.drift_store import MySqlDriftStore
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
+from shardmerge.spark_sink.targets.mysql.ddl.table_looks import MySqlLooks
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
@@ -39,6 +42,8 @@ class MySqlTarget:
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
+        self.drift = MySqlDriftStore(self._session, self.state, pipeline.name)
+        self._drift_ignore = pipeline.sink.drift_ignore
         self.loads = MySqlLoads(self._session, self.state, self.config, self.batches.spark)
 
     def check_server(self) -> None:
@@ -56,6 +61,13 @@ class MySqlTarget:
         """On a session of its own."""
         session = self._new_session()
         return self._journal_on(session, self._control_on(session), epoch)
+
+    def looks_of_thread(self) -> MySqlLooks:
+        """On a session of its own."""
+        session = self._new_session()
+        journal = self._control_on(session).table("ddl_journal")
+        comparer = TableComparer(session, journal, self.config.pipeline, self._drift_ignore)
+        return MySqlLooks(session, comparer)
 
     def close(self) -> None:
         """Stop Spark, end the connections."""

@@ -22,10 +22,9 @@ from shardmerge.schemas.target.dialects.dialect import CannotRender
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
 from shardmerge.schemas.target.diff import diff
+from shardmerge.schemas.target.table_comparison import difference, is_same
 from shardmerge.schemas.target.target_table import TargetSchema
 from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
-    difference,
-    is_same,
     schema_of,
     server_context,
     show_create,

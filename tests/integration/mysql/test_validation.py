@@ -98,6 +98,18 @@ def test_divergent_schemas_are_equal_until_somebody_changes_the_target(
     assert told(validated(DIVERGENT, servers, ToyLine(port))) == TOLD
 
 
+def test_a_server_without_md5_compares_the_same(server_port: Callable[[str], int]) -> None:
+    other = server_port("mysql97")
+    divergent(other)
+    servers = ServerRows(pipeline(other, other))
+    try:
+        assert told(validated(DIVERGENT, servers, ToyLine(other))) == []
+        execute(other, *PLANTED)
+        assert told(validated(DIVERGENT, servers, ToyLine(other))) == TOLD
+    finally:
+        servers.close()
+
+
 def test_the_statements_of_a_repair_make_the_target_equal(port: int, servers: ServerRows) -> None:
     divergent(port)
     execute(port, *PLANTED)

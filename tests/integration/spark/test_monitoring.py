@@ -75,6 +75,11 @@ CASES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "ShardmergeStatementRefused": (
         (f'shardmerge_sink_open_statements{{{T}, state="refused"}}', "1", "0"),
     ),
+    "ShardmergeTargetDrift": (
+        (f'shardmerge_sink_drift{{{T}, kind="refuses"}}', "1", "0"),
+        (f'shardmerge_sink_drift{{{T}, kind="harmless"}}', "5", "5"),
+    ),
+    "ShardmergeRowsDiffer": ((f'shardmerge_validate_differences{{{T}, kind="extra"}}', "1", "0"),),
     "ShardmergeStatementLong": (
         (f'shardmerge_sink_oldest_statement_seconds{{{T}, state="executing"}}', "3601", "9"),
     ),

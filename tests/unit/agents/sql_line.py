@@ -16,6 +16,7 @@ from shardmerge.schemas.codes.registry import codes
 from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
 from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.model.actions import Adoption
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import (
@@ -166,7 +167,8 @@ class SqlLine:
         self.state = step.state
         self.decisions.append(step.decision)
         for emitted in step.decision.statements:
-            if emitted.kind is not StatementKind.ROWS:
+            adopts = any(isinstance(action, Adoption) for action in emitted.actions)
+            if emitted.kind is not StatementKind.ROWS and not adopts:
                 self._execute(emitted.sql)
         if self.target is not None and self.state.schema is not None:
             names = [c.name for c in self.target.columns]

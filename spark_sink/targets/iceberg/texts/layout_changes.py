@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from shardmerge.schemas.model.actions import (
     Action,
+    Adoption,
     ColumnAddition,
     ColumnRemoval,
     ColumnRename,
@@ -71,6 +72,8 @@ def there_already(
         after it. Otherwise why the existing column does not fit.
     """
     match actions:
+        case [Adoption()]:
+            return ""
         case [ColumnRemoval(name=name)]:
             return "" if layout.field(name) is None else None
         case [ColumnAddition(column=column)]:

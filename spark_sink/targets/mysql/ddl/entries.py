@@ -6,11 +6,12 @@ of earlier versions have only the text; their actions are read from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
-from shardmerge.schemas.model.actions import Action
+from shardmerge.schemas.model.actions import Action, Adoption
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records import plain
 from shardmerge.schemas.records.earlier_statements import actions_of
@@ -64,9 +65,11 @@ class Entries:
     def load(self, pipeline: str) -> dict[StatementPlace, JournalEntry]:
         """Every entry of a pipeline."""
         return {
-            (TargetTable(database, table), int(version), int(ordinal)): JournalEntry(state, error)
-            for database, table, version, ordinal, state, error in self._session.query(
-                "SELECT target_database, target_table, version, ordinal, state, error"
+            (TargetTable(database, table), int(version), int(ordinal)): JournalEntry(
+                state, error, code
+            )
+            for database, table, version, ordinal, state, error, code in self._session.query(
+                "SELECT target_database, target_table, version, ordinal, state, error, code"
                 f" FROM {self._table} WHERE pipeline = %s",
                 (pipeline,),
             )
@@ -88,15 +91,52 @@ class Entries:
     def begun(self, pipeline: str, target: TargetTable) -> Iterator[Begun]:
         """The entries of a target that are not done and have a ``schema_before``."""
         rows = self._session.query(
-            "SELECT version, ordinal, state, statement, actions, schema_before, error"
+            "SELECT version, ordinal, state, statement, actions, schema_before, error, code"
             f" FROM {self._table} WHERE pipeline = %s AND target_database = %s"
             " AND target_table = %s AND state <> 'done' AND schema_before IS NOT NULL",
             (pipeline, target.database, target.table),
         )
-        for version, ordinal, state, sql, actions, before, error in rows:
+        for version, ordinal, state, sql, actions, before, error, code in rows:
             place = (pipeline, target.database, target.table, int(version), int(ordinal))
             told = Told(sql, _actions(sql, actions))
-            yield Begun(place, told, JournalEntry(state, error), before)
+            yield Begun(place, told, JournalEntry(state, error, code), before)
+
+    def executed(self, pipeline: str, target: TargetTable) -> list[tuple[Action, ...]]:
+        """The actions of each executed statement of a target, for ``table_state.executed_state``.
+
+        Raises:
+            UnsupportedDDL, UnparsableDDL: The text of an entry of an earlier version cannot be
+                read.
+        """
+        rows = self._session.query(
+            f"SELECT statement, actions, changed_at FROM {self._table} WHERE pipeline = %s"
+            " AND target_database = %s AND target_table = %s AND state = 'done' AND ordinal >= 0"
+            " ORDER BY version, ordinal",
+            (pipeline, target.database, target.table),
+        )
+        return in_order((_actions(sql, actions), at) for sql, actions, at in rows)
+
+    def targets(self, pipeline: str) -> list[TargetTable]:
+        """The targets with an executed statement, sorted."""
+        rows = self._session.query(
+            f"SELECT DISTINCT target_database, target_table FROM {self._table}"
+            " WHERE pipeline = %s AND state = 'done' AND ordinal >= 0",
+            (pipeline,),
+        )
+        return sorted(TargetTable(database, table) for database, table in rows)
+
+    def note_healing(self, pipeline: str, target: TargetTable, what: str) -> None:
+        """Note for people that a statement healed a table.
+
+        Its place is version 0, which no decision has, and the next negative number.
+        """
+        place = (pipeline, target.database, target.table)
+        ((last,),) = self._session.query(
+            f"SELECT COALESCE(MIN(ordinal), 0) FROM {self._table} WHERE pipeline = %s"
+            " AND target_database = %s AND target_table = %s AND version = 0",
+            place,
+        )
+        self.store((*place, 0, int(last) - 1), Told(what), JournalEntry("done"), None)
 
     def store(
         self, place: Place, statement: Told, entry: JournalEntry, schema_before: str | None
@@ -105,10 +145,32 @@ class Entries:
         actions = plain.dump(_Kept(statement.actions)).decode()
         self._session.execute(
             f"REPLACE INTO {self._table} (pipeline, target_database, target_table, version,"
-            " ordinal, state, statement, actions, schema_before, error)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
-            (*place, entry.state, statement.sql, actions, schema_before, entry.error),
+            " ordinal, state, statement, actions, schema_before, error, code)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (*place, entry.state, statement.sql, actions, schema_before, entry.error, entry.code),
         )
+
+
+def in_order(
+    executed: Iterable[tuple[tuple[Action, ...], datetime]],
+) -> list[tuple[Action, ...]]:
+    """The actions of statements in an order in which they make the table.
+
+    Statements about the same thing are executed in version order. An adoption is not: it is about
+    the table as it was at its time, and stands behind all that was executed before.
+
+    Args:
+        executed: By version and place: the actions, and when the statement was done.
+    """
+    placed: list[tuple[tuple[Action, ...], datetime]] = []
+    adopted: list[tuple[tuple[Action, ...], datetime]] = []
+    for actions, at in executed:
+        is_adoption = any(isinstance(action, Adoption) for action in actions)
+        (adopted if is_adoption else placed).append((actions, at))
+    for actions, at in sorted(adopted, key=lambda one: one[1]):
+        end = max((i for i, (_, done) in enumerate(placed, 1) if done <= at), default=0)
+        placed.insert(end, (actions, at))
+    return [actions for actions, _ in placed]
 
 
 def _actions(sql: str, stored: str | None) -> tuple[Action, ...]:

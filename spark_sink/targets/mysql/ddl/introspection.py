@@ -1,28 +1,29 @@
-"""Reads a MySQL target's tables into ``schemas.model.tables``, and compares them."""
+"""Reads a MySQL target's tables into ``schemas.model.tables``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
-from shardmerge.schemas.lattice.join import compare_tables, join_tables
-from shardmerge.schemas.lattice.joined import Conflict
 from shardmerge.schemas.model.actions import (
     Action,
+    Adoption,
+    CheckAddition,
     CheckRemoval,
     ColumnAddition,
     ColumnRemoval,
+    IndexAddition,
     IndexRemoval,
 )
 from shardmerge.schemas.model.charsets import charset_name, collation_name
-from shardmerge.schemas.model.mysql_text import check_clause, column_definition, index_clause
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
-from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.tables import Column, IndexKind, TableSchema
+from shardmerge.schemas.target.table_comparison import bare, misfit
+from shardmerge.schemas.target.target_change import plain_index
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 _UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049
@@ -85,6 +86,14 @@ def there_already(
         UnsupportedDDL: The statement contradicts the rest of the table.
     """
     match actions:
+        case [Adoption()]:
+            return ""
+        case [IndexAddition(index=index)] if index.kind is not IndexKind.PRIMARY:
+            found_index = there.index(index.name)
+            same = found_index is not None and plain_index(found_index) == plain_index(index)
+            return "" if same else None
+        case [CheckAddition(check=check)]:
+            return "" if check in bare(there).checks else None
         case [ColumnRemoval(name=name)]:
             return "" if there.column(name) is None else None
         case [IndexRemoval(name=name)]:
@@ -118,105 +127,6 @@ def _column_misfit(
     named = tuple(i for i in there.indexes if i.is_unique and name in map(str.lower, i.columns))
     reason = misfit(TableSchema((wanted,), named), TableSchema((found,), named))
     return f"column {found.name} is there already and does not fit: {reason}" if reason else ""
-
-
-def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
-    """Whether two schemas accept the same rows; comments and options do not count."""
-    if a is None or b is None:
-        return a is b
-    a, b = _bare(a), _bare(b)
-    return a == b or compare_tables(a, b).is_equal
-
-
-def misfit(wanted: TableSchema, there: TableSchema) -> str:
-    """Why an existing table does not accept every row of the wanted one; "" if it does."""
-    wanted, there = _in_utf8mb4(_bare(wanted), _bare(there)), _bare(there)
-    if compare_tables(wanted, there).is_at_most:
-        return ""
-    joined = join_tables([wanted, there])
-    return str(joined) if isinstance(joined, Conflict) else difference(wanted, there)
-
-
-def _in_utf8mb4(wanted: TableSchema, there: TableSchema) -> TableSchema:
-    """The wanted table, with utf8mb4 for each column that has it in an existing table.
-
-    A column that is part of a unique key stays as it is: under another collation two of its values
-    could be equal.
-    """
-    keys = [index for index in (*wanted.indexes, *there.indexes) if index.is_unique]
-    in_keys = {name.lower() for index in keys for name in index.columns}
-    columns = []
-    for column in wanted.columns:
-        found = there.column(column.name)
-        if (
-            column.type.charset
-            and found is not None
-            and found.type.charset == "utf8mb4"
-            and column.name.lower() not in in_keys
-        ):
-            kind = replace(column.type, charset="utf8mb4", collation=found.type.collation)
-            columns.append(replace(column, type=kind))
-        else:
-            columns.append(column)
-    return replace(wanted, columns=tuple(columns))
-
-
-def difference(expected: TableSchema | None, real: TableSchema | None) -> str:
-    """The first differences between two schemas, for people."""
-    if expected is None or real is None:
-        return "the table is missing" if real is None else "the table is still there"
-    wanted, found = _texts(expected), _texts(real)
-    parts = [
-        f"{what}: expected {wanted.get(what, 'none')}, found {found.get(what, 'none')}"
-        for what in {**wanted, **found}
-        if wanted.get(what) != found.get(what)
-    ]
-    return "; ".join(parts[:3]) or "the order of columns, or the default charset"
-
-
-def _texts(schema: TableSchema) -> dict[str, str]:
-    """Kind and name of each part of a schema → its definition."""
-    return {
-        **{f"column {c.name.lower()}": column_definition(c) for c in schema.columns},
-        **{f"index {i.name.lower()}": index_clause(i) for i in schema.indexes},
-        **{f"check {c.name.lower()}": check_clause(c) for c in schema.checks},
-        **{f"foreign key {k.name.lower()}": str(k) for k in schema.foreign_keys},
-    }
-
-
-def _bare(schema: TableSchema) -> TableSchema:
-    return replace(
-        schema,
-        columns=tuple(_bare_column(c) for c in schema.columns),
-        checks=tuple(replace(c, expression=_shown(c.expression)) for c in schema.checks),
-        comment="",
-        options=(),
-        partitioning="",
-    )
-
-
-def _bare_column(column: Column) -> Column:
-    default, generated = column.default, column.generated
-    elements = tuple(map(_shown, column.type.elements))
-    return replace(
-        column,
-        type=replace(column.type, elements=elements),
-        default=default and replace(default, text=_shown(default.text)),
-        generated=generated and replace(generated, expression=_shown(generated.expression)),
-        comment="",
-    )
-
-
-def _shown(text: str) -> str:
-    """A text as MySQL's SHOW CREATE shows it, which has no characters beyond U+FFFF.
-
-    Source: measured, MySQL 8.0: ``DEFAULT '😀'`` is stored, but shown as ``'?'``; in a generated
-    column's expression it is shown as ``'????'``.
-    """
-    return _BEYOND.sub("?", text)
-
-
-_BEYOND = re.compile("[?\U00010000-\U0010ffff]+")
 
 
 _ENDED = frozenset({"synced", "done", "cancelled", "rollback done"})

@@ -13,7 +13,8 @@ DDL is not transactional in MySQL. Theory of operation of ``execute``:
    the statement makes it, a crash came between execution and journal: the statement is done. In any
    other case somebody changed the target: the statement is refused until the table is in one of
    these two states again. If the table or column that the statement makes was made by somebody
-   before, it is used, provided that it accepts the rows.
+   before, it is used, provided that it accepts the rows. If somebody changed what the statement
+   changes, so that it would overwrite the change, the statement is refused, too (``drift.met``).
    The intents of the table's other statements are settled first, in the same way: once this
    statement is executed, the table would be in neither of their two states.
 4. After the execution, read the table back and compare it with what the statement should make of
@@ -29,35 +30,34 @@ is raised.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
-from shardmerge.schemas.model.actions import TableCreation
+from shardmerge.schemas.model.actions import Action, Adoption, TableCreation
 from shardmerge.schemas.model.errors import SourceError, TargetError, TargetLost
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
+from shardmerge.schemas.records.drift import MET_CODE
+from shardmerge.schemas.target.drift import met, met_text
+from shardmerge.schemas.target.table_comparison import difference, is_same, misfit
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.server_errors import LOCK_WAIT_TIMEOUT
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
-from .entries import Entries, Place, Told
+from .compared_tables import TableComparer
+from .ddl_lock import check_no_job, ddl_lock
+from .entries import Place, Told
 from .introspection import (
-    difference,
-    is_same,
     make_database,
-    misfit,
     schema_of,
     server_context,
     show_create,
     there_already,
-    unfinished_job,
 )
 from .rows_in_the_way import rows_in_the_way
 
@@ -106,7 +106,8 @@ class Journal:
         self._epoch = epoch
         self._wait_s = lock_wait_timeout_s
         self._online = online
-        self._entries = Entries(session, control.table("ddl_journal"))
+        self._comparer = TableComparer(session, control.table("ddl_journal"), pipeline)
+        self._entries = self._comparer.entries
 
     def load(self) -> dict[tuple[TargetTable, int, int], JournalEntry]:
         """(target, version, ordinal) → entry, of every statement that was ever begun."""
@@ -125,19 +126,23 @@ class Journal:
             TargetError: The target cannot execute it now (``retryable``).
         """
         place = (self._pipeline, target.database, target.table, version, ordinal)
-        with self._locked(target):
+        with ddl_lock(self._session, self._pipeline, target, self._wait_s):
             with self._session.transaction():
                 self._control.fence(self._epoch, target)
             told = Told(statement.sql, statement.actions)
             state, before = self._entries.find(place) or ("", None)
             if state == "done":
                 return JournalEntry("done")
+            if any(isinstance(action, Adoption) for action in statement.actions):
+                entry = JournalEntry("done")
+                self._entries.store(place, told, entry, None)
+                return entry
             if statement.kind is StatementKind.ROWS:
                 entry = self._change_rows(target, statement)
                 self._entries.store(place, told, entry, None)
                 return entry
             make_database(self._session, target.database)
-            self._wait_for_nothing(target)
+            check_no_job(self._session, target)
             real = show_create(self._session, target)
             context = server_context(self._session, target.database)
             self._settle_others(target, place, real, context)
@@ -150,23 +155,6 @@ class Journal:
             self._entries.store(place, told, outcome.entry, kept)
             reach("statement-done")
             return outcome.entry
-
-    def _wait_for_nothing(self, target: TargetTable) -> None:
-        """Check that a TiDB has no statement on the table in its DDL queue.
-
-        Raises:
-            TargetError: It has one (``retryable``): the table's final schema is not known yet.
-        """
-        if not self._session.is_tidb:
-            return
-        job = unfinished_job(self._session, target)
-        if job:
-            raise TargetError(
-                f"a statement on {target} whose session is gone is still executed: {job}",
-                retryable=True,
-                hint="it is waited for: see ADMIN SHOW DDL JOBS on the target",
-                code="SM-3105",
-            )
 
     def _settle_others(
         self, target: TargetTable, place: Place, real: str, context: ServerContext
@@ -241,7 +229,9 @@ class Journal:
             if real == before and now is not None:
                 reason = there_already(now, actions, target, context)
                 if reason is not None:
-                    return _Outcome(JournalEntry("refused" if reason else "done", reason), True)
+                    return _there(target, reason)
+                if (obstacle := self._met(target, actions, context)) is not None:
+                    return obstacle
             expected = schema_after(schema_before, actions, target, context)
         except SourceError as error:
             reason = f"not executed, because its effect cannot be verified: {error}"
@@ -269,6 +259,16 @@ class Journal:
             return _Outcome(JournalEntry("refused", f"executed, but not verified: {error}"))
         return _compare("executed, but the table is not as expected", expected, after)
 
+    def _met(
+        self, target: TargetTable, actions: Sequence[Action], context: ServerContext
+    ) -> _Outcome | None:
+        """The refusal of a statement that would overwrite what somebody changed; None if none."""
+        compared = self._comparer.compare(target, context)
+        hit = met(compared.expected, compared.found, actions)
+        if not hit:
+            return None
+        return _Outcome(JournalEntry("refused", met_text(target, hit), MET_CODE), anew=True)
+
     def _perform(self, sql: str, *, alters: bool) -> None:
         """Execute DDL; with ``online`` by the first of two ways that lock nobody out.
 
@@ -295,29 +295,13 @@ class Journal:
                 )
             raise
 
-    @contextmanager
-    def _locked(self, target: TargetTable) -> Iterator[None]:
-        lock = lock_name(self._pipeline, target)
-        ((taken,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (lock, self._wait_s))
-        if taken != 1:
-            raise TargetError(
-                f"another DDL statement of this pipeline is still running on {target}",
-                retryable=True,
-                hint="wait for it: see SHOW PROCESSLIST there",
-                code="SM-3105",
-            )
-        try:
-            yield
-        finally:
-            # If the connection is lost, the server releases the lock after its statement.
-            if self._session.is_open:
-                self._session.query("SELECT RELEASE_LOCK(%s)", (lock,))
 
-
-def lock_name(pipeline: str, target: TargetTable) -> str:
-    """The named lock under which a pipeline executes DDL on a target."""
-    digest = hashlib.sha256(f"{pipeline} {target}".encode()).hexdigest()[:32]
-    return f"shardmerge-ddl-{digest}"
+def _there(target: TargetTable, reason: str) -> _Outcome:
+    """What the statement makes is there already; ``reason`` says why it does not fit."""
+    if not reason:
+        return _Outcome(JournalEntry("done"), True)
+    text = f"{reason}; `shardmerge drift heal {target}` takes away what was made by hand"
+    return _Outcome(JournalEntry("refused", text, MET_CODE), True)
 
 
 def _is_executed(

@@ -19,6 +19,8 @@ from tests.unit.agents.sql_line import (
     sql,
 )
 
+OF_NO_SHARD = (CommandKind.RELOADED, CommandKind.ADOPT)
+
 
 def under_a_lock() -> SqlLine:
     """Shard s0 has added ``c`` and ``d``, s1 has added ``c``, s2 nothing."""
@@ -222,7 +224,11 @@ def test_shards_that_a_conflict_held_wait_for_the_lock_when_the_mode_changes() -
 
 @pytest.mark.parametrize(
     "kind",
-    [k for k in CommandKind if "set-" not in k and "able" not in k and k != "reloaded"]
+    [
+        k
+        for k in CommandKind
+        if "set-" not in k and "able" not in k and k not in ("reloaded", "adopt")
+    ]
     + [CommandKind.SET_SCHEMA],
 )
 def test_a_command_about_a_shard_that_there_is_not_is_refused(kind: CommandKind) -> None:

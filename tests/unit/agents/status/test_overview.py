@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from shardmerge.agents.status.overview import summary
 from shardmerge.schemas.records.decisions import StatementKind
+from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
 from tests.example_pages import (
     ITEMS,
@@ -95,3 +96,17 @@ def test_versions_that_are_not_executed_are_counted():
     assert target.progress is not None
     behind = replace(target, progress=replace(target.progress, executed_version=target.version - 3))
     assert summary(behind, NOW_MS).behind == 3
+
+
+def test_a_table_that_was_changed_by_hand_needs_somebody_unless_it_does_no_harm():
+    found = of(example(), ITEMS).target
+    drift = (
+        Difference("column:c", DriftKind.REFUSES, "", "`c` int NOT NULL", 5_000),
+        Difference("index:i", DriftKind.HARMLESS, "", "INDEX `i` (`a`)", 4_000),
+    )
+    changed = replace(found, progress=replace(found.progress, drift=drift))
+    told = summary(changed, NOW_MS)
+    [need] = told.needs
+    assert (told.state, need.since_ms) == ("changed", 5_000)
+    assert need.what.startswith("column:c of the table was changed by hand: SM-6802: decided is")
+    assert f"shardmerge drift show {ITEMS}" in need.hint

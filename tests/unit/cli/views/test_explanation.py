@@ -112,6 +112,22 @@ def test_rows_that_wait_for_a_statement_tell_what_that_waits_for_in_turn() -> No
     assert waiting == f"statement 3.0 (waiting): ALTER …: {detail}"
 
 
+def test_a_statement_that_meets_a_change_by_hand_tells_both_ways_out() -> None:
+    made = recorded(("s1", "ALTER TABLE tbl1 ADD b INT"))
+    refused = StatementProgress(
+        3, 0, "ALTER …", StatementKind.EXPANDING, "refused", "met", code="SM-6806"
+    )
+    waits = ShardProgress(ONE, 1, "waits for the target to reach version 3; met", parked=4)
+    progress = SinkProgress(TARGET, 2, 5, (refused,), (waits,))
+    found = explanation(asked(reported(made, progress), ONE))
+
+    [statement] = [cause for cause in found.causes if cause.kind == "statement"]
+    assert [way.command.split()[:4] for way in statement.ways] == [
+        ["shardmerge", "drift", "heal", str(TARGET)],
+        ["shardmerge", "drift", "adopt", str(TARGET)],
+    ]
+
+
 def test_what_stops_everything_is_a_cause_too() -> None:
     failure = FailureProgress("the target is away", "start it", "s1.shop.tbl1/0", 3, 1_000)
     question = asked(reported(recorded(), SinkProgress(TARGET, 2, 5, failure=failure)), ONE)

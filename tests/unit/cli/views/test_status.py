@@ -10,6 +10,7 @@ from shardmerge.cli.views.shapes import AgentsState, ConnectorState, TargetServe
 from shardmerge.cli.views.status import pipeline_status
 from shardmerge.cli.views.text import plain_lines
 from shardmerge.schemas.records.decisions import StatementKind
+from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.progress import (
     FailureProgress,
@@ -194,3 +195,22 @@ def test_the_agents_table_says_what_all_decisions_say_and_decodes_few(made: Reco
     # Who paused or disabled is looked for from the latest decision back.
     by_somebody = any(shard.paused for shard in state.shards.values()) or not state.propagates
     assert not decoded or by_somebody or all(d.source == "p.commands" for d in decoded)
+
+
+def test_what_was_changed_by_hand_is_told_and_a_fault_if_it_needs_somebody() -> None:
+    drift = (
+        Difference("column:c", DriftKind.REFUSES, "", "`c` int NOT NULL", 2_000, 1_000),
+        Difference("index:i", DriftKind.HARMLESS, "", "INDEX `i` (`a`)", 2_000),
+    )
+    status = pipeline_status(picture(reported(recorded(), SinkProgress(TARGET, 2, 0, drift=drift))))
+
+    [target] = status.targets
+    assert [(each.subject, each.kind, each.before) for each in target.drift] == [
+        ("column:c", "refuses", "1970-01-01T00:00:01.000Z"),
+        ("index:i", "harmless", ""),
+    ]
+    assert status.faults == ("merged.tbl: its table was changed by hand: column:c (SM-6802)",)
+    assert (
+        "  index:i differs: SM-6801: decided is nothing, the table has INDEX `i` (`a`); seen since "
+        "1970-01-01 00:00:02 UTC"
+    ) in plain_lines(status)

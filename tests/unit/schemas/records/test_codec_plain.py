@@ -11,6 +11,7 @@ import pytest
 
 from shardmerge.schemas.model.actions import (
     Action,
+    Adoption,
     CharsetChange,
     CheckAddition,
     CheckRemoval,
@@ -68,6 +69,7 @@ from shardmerge.schemas.records.decisions import (
     StatementKind,
     TargetStatement,
 )
+from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.progress import (
     FailureProgress,
@@ -158,6 +160,7 @@ ACTIONS: tuple[Action, ...] = (
     RowFill((ColumnText("_s", "s1"),), (ColumnLiteral("c", "NULL"), ColumnLiteral("d", "'x'"))),
     ValueMove("c", "d", overwrites=True),
     DefaultFill("c"),
+    Adoption("column:c", "`c` int", column=Column("c", ColumnType("int"))),
 )
 EMITTED = Decision(
     ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
@@ -178,6 +181,7 @@ RECORDED: list[Record] = [
         (StatementProgress(3, 0, "sql", StatementKind.SWITCHING, "debt", "waits"),),
         (ShardProgress(SHARD, 9, "gate", "act", POSITION, 3, 4, 2),), 5,
         FailureProgress("away", "start it", "rows/0", 7, 8),
+        (Difference("column:c", DriftKind.HARMLESS, "", "`c` int", 9, 4),),
     ),
 ]  # fmt: skip
 

@@ -82,3 +82,10 @@ def test_a_writer_that_was_replaced_ends(outcomes: StatementOutcomes) -> None:
     with pytest.raises(WriterReplaced, match="took over"):
         outcomes.take(ended(2, None, taken_over(3, 2)))
     assert outcomes.refused() == {}
+
+
+def test_a_refusal_keeps_its_own_code(outcomes: StatementOutcomes) -> None:
+    outcomes.take(ended(4, JournalEntry("refused", "met", "SM-6806")))
+    outcomes.take(ended(5, REFUSED))
+    codes = {key.version: each.code for key, each in outcomes.refused()[TARGET].items()}
+    assert codes == {4: "SM-6806", 5: "SM-3101"}

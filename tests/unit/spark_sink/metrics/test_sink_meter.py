@@ -6,6 +6,7 @@ from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.family import Durations, Family
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import StatementKind
+from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.schemas.records.progress import (
     FailureProgress,
     ShardProgress,
@@ -104,3 +105,15 @@ def test_ten_thousand_shards_make_few_series_unless_they_are_asked_for() -> None
     assert len(list(meter.samples(NOW))) < 150
     counts = Counter(s.family for s in meter.samples(NOW, per_shard=True))
     assert counts[catalog.SINK_SHARD_LAG] == counts[catalog.SINK_SHARD_WAITING] == 10_000
+
+
+def test_differences_of_a_table_are_counted_by_what_they_can_do_to_rows() -> None:
+    meter = SinkMeter()
+    found = (
+        Difference("index:i", DriftKind.HARMLESS, "", "INDEX"),
+        Difference("index:j", DriftKind.HARMLESS, "", "INDEX"),
+        Difference("column:c", DriftKind.REFUSES, "", "c"),
+    )
+    meter.reported(SinkProgress(T, 1, 0, drift=found), {}, {}, NOW)
+    counts = {kind: value(meter, catalog.SINK_DRIFT, "merged.t", kind.value) for kind in DriftKind}
+    assert counts == {**dict.fromkeys(DriftKind, 0), DriftKind.HARMLESS: 2, DriftKind.REFUSES: 1}

@@ -17,8 +17,8 @@ from .facts import RULE, S1, shard, target
 OWN = "CREATE TABLE t (id int PRIMARY KEY, a text)"
 TABLE = compared_table(target(OWN), [shard(S1, OWN)])
 DIGEST = (
-    "CAST(CONV(LEFT(MD5(CONCAT_WS('#', CAST(`id` + 0 AS CHAR), MD5(CAST(`a` AS BINARY)),"
-    " CONCAT(ISNULL(`id`), ISNULL(`a`)))), 16), 16, 10)"
+    "CAST(CONV(LEFT(SHA2(CONCAT_WS('#', CAST(`id` + 0 AS CHAR), SHA2(CAST(`a` AS BINARY), 256),"
+    " CONCAT(ISNULL(`id`), ISNULL(`a`))), 256), 16), 16, 10)"
     " AS UNSIGNED)"
 )
 

@@ -54,7 +54,7 @@ def test_a_long_value_is_a_digest_in_its_row() -> None:
     kind = column("longtext").type
     found = value_text("`c`", kind, kind)
     assert found is not None
-    assert found.in_row == "MD5(CAST(`c` AS BINARY))"
+    assert found.in_row == "SHA2(CAST(`c` AS BINARY), 256)"
 
 
 def test_the_length_of_a_padded_value_says_nothing() -> None:

@@ -97,7 +97,7 @@ class _Server:
         if sql.startswith("ALTER TABLE"):
             self.altered.append(sql)
             if self.added:
-                self.columns.append("actions")
+                self.columns += ["actions", "code"]
             if self.error:
                 raise TargetError(self.error)
         return 0
@@ -111,7 +111,9 @@ def prepared(server: _Server) -> list[str]:
 def test_a_journal_of_an_earlier_version_gets_the_column_that_it_lacks() -> None:
     added = "ALTER TABLE `control`.`ddl_journal` ADD COLUMN actions LONGTEXT NULL AFTER statement"
     assert prepared(_Server("statement")) == [added]
-    assert prepared(_Server("statement", "actions")) == []
+    assert prepared(_Server("statement", "actions", "code")) == []
+    [coded] = prepared(_Server("statement", "actions"))
+    assert "ADD COLUMN code VARCHAR(16) NOT NULL DEFAULT '' AFTER error" in coded
 
 
 def test_two_sinks_that_add_the_column_at_once_both_begin() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.lattice.join import join_all
 from shardmerge.schemas.lattice.joined import JoinedTable
-from shardmerge.schemas.model.actions import Action, ColumnRename
+from shardmerge.schemas.model.actions import Action, Adoption, ColumnRename
 from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Column, TableSchema
@@ -238,3 +238,8 @@ def test_tables_without_a_common_primary_key_are_refused_when_the_target_is_plan
 
     assert planned("create table t (a int primary key)") is None
     assert "primary key" in str(planned("create table t (a int)"))
+
+
+def test_an_adoption_changes_no_table() -> None:
+    layout = Layout((Field(1, "id", "int", required=True),), 1, (1,))
+    assert there_already(layout, (Adoption("index:i", "INDEX"),)) == ""

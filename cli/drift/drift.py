@@ -1,0 +1,264 @@
+"""``shardmerge drift``: shows, heals and adopts what somebody changed on the target's tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from shardmerge.cli.command import give, shape_of, tell
+from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.options import json_option, pipeline_option
+from shardmerge.cli.parameters import Target, login_name, read_pipeline
+from shardmerge.cli.screen import print_json, progress_of
+from shardmerge.cli.views.reading import read_picture
+from shardmerge.schemas.model.actions import Adoption
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Outcome
+from shardmerge.schemas.records.drift import Adoptions, Difference, needs_somebody
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.schemas.target.drift import adoption_of
+
+from .drift_reader import DriftReader, TargetDrift, drift_of, has_looks
+from .drift_shapes import healing_lines, lines, planned, shown
+
+_only_option = click.option(
+    "--only", "subjects", multiple=True, metavar="SUBJECT",
+    help="Only this difference, such as index:by_name; repeatable.",
+)  # fmt: skip
+_by_option = click.option(
+    "--by", default=login_name, show_default="your login name", help="Who does it; it is kept."
+)
+
+
+class _Group(click.Group):
+    """A group whose command ``show`` needs not be named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See ``click.Group``: an option of ``show`` is none of the group."""
+        if args and args[0].startswith("-") and args[0] not in ("--help", "-h"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """See ``click.Group``."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["show", *args])
+
+
+@click.group(cls=_Group)
+def drift() -> None:
+    """Show what somebody changed on the target's tables by hand; heal it or adopt it.
+
+    `shardmerge drift --pipeline FILE` is short for `shardmerge drift show --pipeline FILE`.
+    """
+
+
+@drift.command()
+@click.argument("target", type=Target(), metavar="[TARGET]", required=False)
+@pipeline_option
+@json_option
+def show(target: TargetTable | None, path: Path, as_json: bool) -> None:
+    """Show in what TARGET (by default every target) differs from what was decided and executed.
+
+    The target's server is asked now. The sink looks from time to time, too: it tells since when.
+
+    Ends with 0 when nothing differs, or only in what does no harm to rows; with 1 when a difference
+    needs somebody, or a table is not looked at; with 2 when the call or the pipeline file is wrong;
+    with 3 when the target does not answer.
+    """
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        wanted = None if target is None else [target]
+        if wanted is None and not has_looks(pipeline):
+            with progress_of("decisions") as progress:
+                wanted = sorted(read_picture(pipeline, progress).joined)
+        found = drift_of(pipeline, wanted)
+        if target is not None and not found:
+            raise _unknown(target)
+        for each in found:
+            if as_json:
+                print_json(shown(each))
+                continue
+            for line in lines(shown(each)):
+                click.echo(line)
+        if not found and not as_json:
+            click.echo("the sink has made no table yet")
+    raise SystemExit(ExitCode.GOOD if all(each.is_clean for each in found) else ExitCode.FOUND)
+
+
+@drift.command()
+@click.argument("target", type=Target(), metavar="TARGET")
+@pipeline_option
+@_only_option
+@click.option("--harmless", is_flag=True, help="Also what does no harm to rows.")
+@click.option("--yes", is_flag=True, help="Execute the statements; without it they are shown.")
+@_by_option
+@json_option
+def heal(
+    target: TargetTable,
+    path: Path,
+    *,
+    subjects: tuple[str, ...],
+    harmless: bool,
+    yes: bool,
+    by: str,
+    as_json: bool,
+) -> None:
+    """Bring the table of TARGET back to what was decided.
+
+    Shows the statements, and what is lost by them. With --yes it executes them, while no statement
+    of the sink runs on the table; rows go on. Differences that do no harm stay, unless --harmless
+    or --only names them. The journal in the target keeps who did it.
+
+    Ends with 0 when nothing is left to be healed; with 1 when something is; with 2 when the call or
+    the pipeline file is wrong; with 3 when the target does not answer, or refuses a statement.
+    """
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        with _reader(pipeline) as reader:
+            found = _known(reader, target)
+            wanted = _named(found, subjects, harmless=harmless)
+            plan = reader.plan(found, wanted)
+            by_hand = any(not each.sql for each in plan)
+            if yes and by_hand:
+                raise ConfigError(
+                    "not every difference can be healed by a statement",
+                    hint="name those that can with --only",
+                    code="SM-6809",
+                )
+            for line in () if as_json else healing_lines(planned(plan), ""):
+                click.echo(line)
+            if yes and plan:
+                found = reader.heal(target, plan, wanted, by)
+            if as_json:
+                print_json(shown(found))
+        left = [each for each in found.differences if each.subject in wanted]
+        if not as_json:
+            _tell_left(left, done=yes)
+    raise SystemExit(ExitCode.FOUND if left else ExitCode.GOOD)
+
+
+@drift.command()
+@click.argument("target", type=Target(), metavar="TARGET")
+@pipeline_option
+@_only_option
+@_by_option
+@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
+@json_option
+def adopt(
+    target: TargetTable,
+    path: Path,
+    *,
+    subjects: tuple[str, ...],
+    by: str,
+    wait: float,
+    as_json: bool,
+) -> None:
+    """Tell the coordinator that what differs in TARGET is wanted.
+
+    It counts as decided from then on. Nothing is told about it any more, unless it changes again.
+    The command is recorded and can be replayed, as every command is. Without --only it adopts all
+    that can be adopted.
+
+    Ends with 0 when it is decided; with 1 when nothing can be adopted, or the command is refused or
+    not answered in time; with 2 when the call or the pipeline file is wrong; with 3 when the target
+    or Kafka does not answer.
+    """
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        with _reader(pipeline) as reader:
+            found = _known(reader, target)
+        adoptions = _adoptions(found, _named(found, subjects, harmless=True), subjects)
+        if not adoptions:
+            click.echo(f"{target}: nothing is to be adopted", err=True)
+            raise SystemExit(ExitCode.FOUND)
+        said = OperatorCommand(
+            id=ChangeId(topics.commands(pipeline).name, 0),
+            target=target,
+            kind=CommandKind.ADOPT,
+            argument=str(Adoptions(adoptions)),
+            by=by,
+            ts_ms=round(time.time() * 1000),
+        )
+        given = give(pipeline, said, wait)
+        if as_json:
+            print_json(shape_of(given, said))
+        elif given.answer is not None:
+            tell(given.answer)
+    if given.answer is None:
+        click.echo(f"{given.id} is recorded, but was not answered within {wait:.0f} s", err=True)
+    is_done = given.answer is not None and given.answer.outcome is not Outcome.REFUSED
+    raise SystemExit(ExitCode.GOOD if is_done else ExitCode.FOUND)
+
+
+def _reader(pipeline: Pipeline) -> DriftReader:
+    if not has_looks(pipeline):
+        raise ConfigError(
+            f"the tables of a target of the kind {pipeline.target.kind} are not looked at",
+            hint="mysql, mariadb and tidb are",
+            code="SM-5601",
+        )
+    return DriftReader(pipeline)
+
+
+def _known(reader: DriftReader, target: TargetTable) -> TargetDrift:
+    if target not in reader.targets():
+        raise _unknown(target)
+    return reader.read(target)
+
+
+def _unknown(target: TargetTable) -> ConfigError:
+    return ConfigError(
+        f"the sink of this pipeline has made no table {target}",
+        hint="shardmerge drift without a target lists those that it made",
+        code="SM-5601",
+    )
+
+
+def _named(found: TargetDrift, subjects: Sequence[str], *, harmless: bool) -> tuple[str, ...]:
+    """The subjects that a call is about."""
+    known = {each.subject: each for each in found.differences}
+    if unknown := [each for each in subjects if each not in known]:
+        raise ConfigError(
+            f"{found.target} does not differ in {', '.join(unknown)}",
+            hint=f"it differs in {', '.join(known) or 'nothing'}",
+            code="SM-5601",
+        )
+    return tuple(subjects) or tuple(
+        each.subject for each in found.differences if harmless or needs_somebody(each.kind)
+    )
+
+
+def _adoptions(
+    found: TargetDrift, wanted: Sequence[str], named: Sequence[str]
+) -> tuple[Adoption, ...]:
+    assert found.compared is not None
+    made = []
+    for each in found.differences:
+        if each.subject not in wanted:
+            continue
+        adoption = adoption_of(each, found.compared.found)
+        if isinstance(adoption, Adoption):
+            made.append(adoption)
+        elif named:
+            raise ConfigError(f"{each.subject} cannot be adopted: {adoption}", code="SM-6808")
+        else:
+            click.echo(f"{each.subject} is not adopted: {adoption}", err=True)
+    return tuple(made)
+
+
+def _tell_left(left: Sequence[Difference], *, done: bool) -> None:
+    if not left:
+        click.echo("the table is as decided" if done else "nothing is to be healed")
+    elif done:
+        click.echo(f"still different: {', '.join(each.subject for each in left)}")
+    else:
+        click.echo("nothing was executed: repeat the command with --yes")

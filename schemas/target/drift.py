@@ -1,0 +1,276 @@
+"""Compares a target's table with what was decided and executed, and says what a difference means.
+
+The table is somebody's: an operator adds an index, widens a column, drops what seems unused. Each
+difference is judged by what it can do to the rows that the sink writes. The sink writes a row by
+its primary key, replaces a row with the same key, and names every column that the row has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from shardmerge.schemas.lattice.join import compare_tables, join_tables
+from shardmerge.schemas.lattice.joined import Conflict
+from shardmerge.schemas.model.actions import (
+    Action,
+    Adoption,
+    CheckAddition,
+    CheckRemoval,
+    ColumnAddition,
+    ColumnChange,
+    ColumnRemoval,
+    ColumnRename,
+    CommentChange,
+    DefaultChange,
+    IndexAddition,
+    IndexRemoval,
+    NullPermission,
+    TypeChange,
+)
+from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import Check, Column, DefaultKind, Index, TableSchema
+from shardmerge.schemas.records.drift import Difference, DriftKind
+
+from .table_comparison import misfit
+from .table_state import CHARSET, PARTITIONING, TABLE, Part, TableState, text_of
+from .target_change import plain_index
+
+_TIMED = ("range", "list")
+"""Words of partitionings that refuse rows for which they have no partition."""
+_HARMLESS, _REFUSES = DriftKind.HARMLESS, DriftKind.REFUSES
+_VALUES, _MISSING = DriftKind.VALUES, DriftKind.MISSING
+
+
+def differences(expected: TableState, found: TableState) -> tuple[Difference, ...]:
+    """Every part in which the table differs, by subject.
+
+    Args:
+        expected: What executed statements make (``executed_state``).
+        found: What the server shows.
+    """
+    if expected.schema is None:
+        return ()
+    if found.schema is None:
+        return (Difference(TABLE, _MISSING, "a table", ""),)
+    wanted, there = expected.parts(), found.parts()
+    unique = {
+        name.lower()
+        for schema in (expected.schema, found.schema)
+        for index in schema.indexes
+        if index.is_unique
+        for name in index.columns
+    }
+    return tuple(
+        Difference(
+            subject,
+            kind_of(subject, wanted.get(subject), there.get(subject), unique),
+            text_of(wanted.get(subject)),
+            text_of(there.get(subject)),
+        )
+        for subject in sorted({*wanted, *there})
+        if not is_same_part(wanted.get(subject), there.get(subject))
+    )
+
+
+def is_same_part(expected: Part | None, found: Part | None) -> bool:
+    """Whether both do the same to rows."""
+    if isinstance(expected, Column) and isinstance(found, Column):
+        return expected == found or (
+            expected.on_update == found.on_update
+            and compare_tables(TableSchema((expected,)), TableSchema((found,))).is_equal
+        )
+    return expected == found
+
+
+def kind_of(
+    subject: str, expected: Part | None, found: Part | None, unique: Collection[str] = ()
+) -> DriftKind:
+    """What a difference can do to rows.
+
+    Args:
+        subject: What differs.
+        expected: What was decided; None for nothing.
+        found: What the table has; None for nothing.
+        unique: Lower-case names of the columns in unique keys.
+    """
+    if found is None:
+        return _MISSING if subject not in (CHARSET, PARTITIONING) else _HARMLESS
+    match expected, found:
+        case None, Column():
+            return _REFUSES if found.is_required else _HARMLESS
+        case Column(), Column():
+            return _column_kind(expected, found, is_unique=found.name.lower() in unique)
+        case None, Index():
+            # An upsert replaces every row that has the same values in any unique key.
+            return _VALUES if found.is_unique else _HARMLESS
+        case Index(), Index():
+            return _VALUES if expected.is_unique or found.is_unique else _HARMLESS
+        case _, Check():
+            return _REFUSES if found.enforced else _HARMLESS
+        case _:
+            pass
+    if subject.startswith("trigger:"):
+        return _VALUES if str(found).startswith("BEFORE") else _REFUSES
+    if subject == PARTITIONING:
+        text = str(found).lower()
+        return _REFUSES if any(word in text for word in _TIMED) else _HARMLESS
+    return _HARMLESS if subject == CHARSET else _REFUSES
+
+
+def _column_kind(expected: Column, found: Column, *, is_unique: bool) -> DriftKind:
+    if found.generated != expected.generated:
+        # The server refuses a value for a computed column, and nobody writes one that was computed.
+        return _VALUES if found.generated is None else _REFUSES
+    if found.on_update != expected.on_update or found.auto_increment != expected.auto_increment:
+        return _VALUES
+    if _is_null(expected) and found.default is not None and not _is_null(found):
+        return _VALUES  # A row that leaves the column out got NULL.
+    plain = replace(expected.type, collation=""), replace(found.type, collation="")
+    if plain[0] == plain[1] and expected.type != found.type and is_unique:
+        return _VALUES  # Other values are equal under another collation.
+    wanted, there = TableSchema((expected,)), TableSchema((found,))
+    if not misfit(wanted, there):
+        return _HARMLESS
+    if plain[0] == plain[1]:
+        there = TableSchema((replace(found, type=expected.type),))
+        if not misfit(wanted, there):
+            return _HARMLESS
+    return _VALUES if isinstance(join_tables([wanted, there]), Conflict) else _REFUSES
+
+
+def _is_null(column: Column) -> bool:
+    return column.default is not None and column.default.kind is DefaultKind.NULL
+
+
+MEANINGS = {
+    DriftKind.HARMLESS: "rows are written as before",
+    DriftKind.REFUSES: "the table can refuse rows of shards",
+    DriftKind.VALUES: "the table can hold other values, or other rows, than the shards",
+    DriftKind.MISSING: "the table lacks what was decided",
+    DriftKind.UNREAD: "the table is not compared",
+}
+"""What differences of a kind mean, as a part of a sentence."""
+
+
+def adoption_of(difference: Difference, found: TableState) -> Adoption | str:
+    """What makes a difference wanted; or why it cannot be.
+
+    Args:
+        difference: One of ``differences``.
+        found: The table that it was found in.
+    """
+    subject = difference.subject
+    if difference.kind is DriftKind.UNREAD or subject == TABLE:
+        return "a table that is missing, or cannot be read, cannot be adopted"
+    if not difference.found and subject.startswith("column:"):
+        return "rows have values for this column, which the table must hold"
+    part = found.value(subject)
+    return Adoption(
+        subject,
+        difference.found,
+        column=part if isinstance(part, Column) else None,
+        index=part if isinstance(part, Index) else None,
+        check=part if isinstance(part, Check) else None,
+    )
+
+
+def checked_adoption(adoption: Adoption) -> Adoption:
+    """An adoption that came from outside.
+
+    Raises:
+        ContractError: Its definition is not that of its value.
+    """
+    kind, _, name = adoption.subject.partition(":")
+    value = {"column": adoption.column, "index": adoption.index, "check": adoption.check}
+    part = value.get(kind)
+    named = part is None or part.name.lower() == name
+    apart = kind in ("foreign key", "trigger", PARTITIONING, CHARSET) and part is None
+    if not ((kind in value and named and text_of(part) == adoption.definition) or apart):
+        raise ContractError(
+            f"{adoption.subject!r} with the definition {adoption.definition!r} cannot be adopted",
+            hint="adopt differences with `shardmerge drift adopt`",
+            code="SM-6808",
+        )
+    return adoption
+
+
+def met(
+    expected: TableState, found: TableState, actions: Sequence[Action]
+) -> tuple[Difference, ...]:
+    """The differences in what a statement changes, because of which it must not be executed.
+
+    A part that the statement adds, and that is there already, does not count here: the journal
+    compares it. Neither does a changed column whose every value the statement keeps.
+
+    Args:
+        expected: What the statements executed so far make.
+        found: What the server shows.
+        actions: Of the statement.
+    """
+    named = {each.subject: each for each in differences(expected, found)}
+    hit = []
+    for action in actions:
+        for subject in _touched(action):
+            each = named.get(subject)
+            if each is not None and not _keeps(found, each, action):
+                hit.append(each)
+    return tuple(dict.fromkeys(hit))
+
+
+def met_text(target: TargetTable, differences: Sequence[Difference]) -> str:
+    """What a statement meets, with both definitions and the ways out."""
+    parts = "; ".join(
+        f"{each.subject}: decided is {each.expected or 'nothing'}, the table has "
+        f"{each.found or 'nothing'}"
+        for each in differences
+    )
+    return (
+        f"somebody changed {target} in what the statement changes ({parts}); `shardmerge drift "
+        f"heal {target}` brings the table back, `shardmerge drift adopt {target}` lets the "
+        "statement change what was made by hand"
+    )
+
+
+def _touched(action: Action) -> tuple[str, ...]:
+    match action:
+        case ColumnChange():
+            names = {action.name.lower(), action.column.name.lower()}
+            return tuple(f"column:{name}" for name in sorted(names))
+        case ColumnRename():
+            return f"column:{action.name.lower()}", f"column:{action.to.lower()}"
+        case ColumnRemoval() | TypeChange() | NullPermission() | CommentChange() | DefaultChange():
+            return (f"column:{action.name.lower()}",)
+        case IndexAddition():
+            return (f"index:{action.index.name.lower()}",)
+        case IndexRemoval():
+            return (f"index:{action.name.lower()}",)
+        case CheckAddition():
+            return (f"check:{action.check.name.lower()}",)
+        case CheckRemoval():
+            return (f"check:{action.name.lower()}",)
+        case _:
+            return ()
+
+
+def _keeps(found: TableState, each: Difference, action: Action) -> bool:
+    """Whether the statement overwrites nothing of a difference that it meets."""
+    part = found.parts().get(each.subject)
+    match action:
+        case ColumnRemoval() | IndexRemoval() | CheckRemoval():
+            return part is None
+        case IndexAddition():
+            return plain_index(action.index) == part
+        case CheckAddition():
+            return part is None or part == action.check
+        case ColumnChange() if isinstance(part, Column):
+            other = action.column.name.lower() != action.name.lower()
+            if other and each.subject == f"column:{action.column.name.lower()}":
+                return False
+            after = replace(action.column, name=part.name, comment="")
+            return not misfit(TableSchema((part,)), TableSchema((after,)))
+        case ColumnAddition():
+            return True
+        case _:
+            return False

@@ -1,0 +1,225 @@
+"""Looks at the definitions of the target's tables beside the driver's loop, and tells what differs.
+
+A look never holds up rows or statements: it runs in a thread, with a connection of its own. What it
+finds concerns the table that it looked at, and stops no other one. A table on which a statement
+runs, or was begun while the look went on, is looked at again later: its definition is on the move.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+
+from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.drift import Difference, needs_somebody, with_times
+from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.targets.interface import DriftStore, Look, TableLooks
+
+log = logger(__name__)
+
+_SOON_S = 1.0
+"""Pause before a look that goes on with tables which the one before left."""
+
+
+class DriftWatch:
+    """What differs, as the driver knows it.
+
+    Args:
+        store: Keeps the differences; None for a target whose tables are not looked at.
+        open_looks: Called in the thread when it needs a connection.
+        interval_s: Pause between two looks; 0 for none at all.
+        epoch: Of this writer.
+        clock: Monotonic seconds.
+        now_ms: Milliseconds since 1970.
+
+    Attributes:
+        differences: Target → in what its table differs, with times; only targets with some.
+    """
+
+    def __init__(
+        self,
+        store: DriftStore | None,
+        open_looks: Callable[[], TableLooks | None],
+        interval_s: float,
+        epoch: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._store = store if interval_s else None
+        self._thread = _LookThread(open_looks)
+        self._interval_s, self._epoch = interval_s, epoch
+        self._clock, self._now_ms = clock, now_ms
+        self._due_at = clock()
+        self._asked: dict[TargetTable, int] | None = None
+        self._asked_ms = 0
+        self._begun: Counter[TargetTable] = Counter()
+        self._looked_ms: dict[TargetTable, int] = {}
+        self.differences: dict[TargetTable, tuple[Difference, ...]] = {}
+
+    @property
+    def looks(self) -> bool:
+        """Whether a look goes on."""
+        return self._asked is not None
+
+    def load(self) -> None:
+        """Read what was known before; raises ``TargetError``."""
+        if self._store is not None:
+            self.differences = self._store.load()
+
+    def begun(self, target: TargetTable) -> None:
+        """Note that a statement begins on a target: what a look finds meanwhile does not count."""
+        self._begun[target] += 1
+
+    def ended(self) -> None:
+        """Note that a statement has ended: the next look is due soon."""
+        self._due_at = min(self._due_at, self._clock() + _SOON_S)
+
+    def step(
+        self,
+        executed: Mapping[TargetTable, Collection[StatementKey]],
+        busy: Collection[TargetTable],
+    ) -> None:
+        """Take the look that has ended, and begin one that is due.
+
+        Args:
+            executed: The executed statements of each target: one without any has no table.
+            busy: Targets on which a statement runs.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            TargetError: The target does not take what is to be kept (``retryable``).
+        """
+        if self._store is None:
+            return
+        look = self._thread.ended()
+        if look is not None and self._asked is not None:
+            self._take(self._store, look, self._asked)
+        if self._asked is not None or self._clock() < self._due_at:
+            return
+        asked = {
+            target: self._begun[target]
+            for target, keys in executed.items()
+            if target not in busy and any(key.ordinal >= 0 for key in keys)
+        }
+        self._due_at = self._clock() + self._interval_s
+        if asked:
+            self._asked, self._asked_ms = asked, self._now_ms()
+            self._thread.begin(asked)
+
+    def _take(
+        self,
+        store: DriftStore,
+        look: Look | Exception,
+        asked: Mapping[TargetTable, int],
+    ) -> None:
+        self._asked = None
+        if isinstance(look, Exception):
+            # Rows and statements go on: the next look tries again.
+            if isinstance(look, TargetError) and look.retryable:
+                log.warning("drift_look_delayed", error=look)
+            else:
+                log.error("drift_look_failed", error=look)
+            return
+        if look.left:
+            self._due_at = min(self._due_at, self._clock() + _SOON_S)
+        try:
+            self._keep_all(store, look, asked)
+        except TargetError:
+            for target in asked:
+                self._begun[target] += 1  # The next look compares the tables again.
+            raise
+
+    def _keep_all(self, store: DriftStore, look: Look, asked: Mapping[TargetTable, int]) -> None:
+        for target, number in asked.items():
+            if self._begun[target] != number:
+                continue
+            found = look.compared.get(target)
+            if found is not None:
+                self._keep(store, target, found)
+            if found is not None or target in self._looked_ms:
+                # What was not compared again looked as before.
+                self._looked_ms[target] = self._asked_ms
+
+    def _keep(self, store: DriftStore, target: TargetTable, found: tuple[Difference, ...]) -> None:
+        known = self.differences.get(target, ())
+        clear_ms = self._looked_ms.get(target, 0)
+        timed = with_times(found, known, now_ms=self._asked_ms, clear_ms=clear_ms)
+        if timed == known:
+            return
+        store.keep(self._epoch, target, timed)
+        self.differences = {**self.differences, target: timed}
+        if not timed:
+            del self.differences[target]
+        _tell(target, known, timed)
+
+    def stop(self) -> None:
+        """Let the thread end after its present look."""
+        self._thread.stop()
+
+
+def _tell(
+    target: TargetTable, known: tuple[Difference, ...], timed: tuple[Difference, ...]
+) -> None:
+    before = {each.is_same_as for each in known}
+    for each in timed:
+        if each.is_same_as in before:
+            continue
+        if needs_somebody(each.kind):
+            log.warning(
+                "drift_found", target=target, subject=each.subject, kind=each.kind.value,
+                expected=each.expected, found=each.found, code=each.code,
+            )  # fmt: skip
+        else:
+            log.info(
+                "drift_noticed", target=target, subject=each.subject, kind=each.kind.value,
+                expected=each.expected, found=each.found, code=each.code,
+            )  # fmt: skip
+    after = {each.subject for each in timed}
+    for each in known:
+        if each.subject not in after:
+            log.info("drift_ended", target=target, subject=each.subject)
+
+
+class _LookThread:
+    """Runs one look at a time."""
+
+    def __init__(self, open_looks: Callable[[], TableLooks | None]) -> None:
+        self._open_looks = open_looks
+        self._asked: queue.SimpleQueue[Mapping[TargetTable, int] | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[Look | Exception] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, tables: Mapping[TargetTable, int]) -> None:
+        self._asked.put(tables)
+        if self._thread is None:
+            # A daemon: a server that does not answer must not keep the process from ending.
+            self._thread = threading.Thread(target=self._work, name="drift", daemon=True)
+            self._thread.start()
+
+    def ended(self) -> Look | Exception | None:
+        """The look that has ended, or why it failed; None when none has."""
+        try:
+            return self._ended.get_nowait()
+        except queue.Empty:
+            return None
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            self._asked.put(None)
+
+    def _work(self) -> None:
+        looks: TableLooks | None = None
+        while (tables := self._asked.get()) is not None:
+            try:
+                looks = looks or self._open_looks()
+                self._ended.put(looks.look(tables) if looks is not None else Look({}))
+            except Exception as error:  # told by the driver, in its thread
+                self._ended.put(error)
+        if looks is not None:
+            looks.close()

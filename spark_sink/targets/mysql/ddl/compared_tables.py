@@ -1,0 +1,142 @@
+"""One table of a MySQL target beside what the journal says was executed on it.
+
+The sink's looks, ``shardmerge drift`` and the journal compare by the same function.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.server_context import ServerContext
+from shardmerge.schemas.records.drift import Difference, DriftKind
+from shardmerge.schemas.target.drift import differences
+from shardmerge.schemas.target.table_state import (
+    TABLE,
+    TableState,
+    executed_state,
+    state_after,
+)
+from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+
+from .entries import Begun, Entries
+from .introspection import schema_of, server_context, show_create
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedTable:
+    """A table and what was decided for it.
+
+    Attributes:
+        expected: What the executed statements make.
+        found: What the server shows; without a schema when it has no such table.
+        differences: Between the two, by subject; without times.
+        executed: The statement that was begun, whose effect the table shows although the journal
+            does not know how it ended; None without one.
+    """
+
+    expected: TableState
+    found: TableState
+    differences: tuple[Difference, ...]
+    executed: Begun | None = None
+
+
+class TableComparer:
+    """Compares tables of one pipeline.
+
+    Args:
+        session: No transaction may be open on it.
+        journal: The quoted name of the journal's table.
+        ignored: A regular expression: a harmless difference is not told when it matches the whole
+            subject; "" ignores none.
+
+    Attributes:
+        session, pipeline: Of the arguments.
+        entries: The journal's.
+    """
+
+    def __init__(
+        self, session: MySqlSession, journal: str, pipeline: str, ignored: str = ""
+    ) -> None:
+        self.session = session
+        self.entries = Entries(session, journal)
+        self.pipeline = pipeline
+        self._ignored = re.compile(ignored)
+
+    def compare(self, target: TargetTable, context: ServerContext | None = None) -> ComparedTable:
+        """Compare one table.
+
+        Args:
+            target: The table.
+            context: Of its database; read when it is None.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        context = context or server_context(self.session, target.database)
+        try:
+            expected = executed_state(self.entries.executed(self.pipeline, target), target, context)
+        except SourceError as error:
+            return _unread(f"what was executed does not make a table: {error.message}")
+        if kind := self._other_kind(target):
+            return _unread(f"it is no table, but a {kind}")
+        try:
+            found = found_state(self.session, target, context)
+        except SourceError as error:
+            return _unread(f"SHOW CREATE TABLE is not understood: {error.message}")
+        compared = ComparedTable(expected, found, self._told(expected, found))
+        for begun in self.entries.begun(self.pipeline, target) if compared.differences else ():
+            try:
+                after = state_after(expected, begun.statement.actions, target, context)
+            except SourceError:
+                continue  # The statement does not apply to what was decided, so it was not run.
+            told = self._told(after.in_context(context), found)
+            if len(told) < len(compared.differences):
+                compared = ComparedTable(after.in_context(context), found, told, begun)
+        return compared
+
+    def _told(self, expected: TableState, found: TableState) -> tuple[Difference, ...]:
+        return tuple(
+            each
+            for each in differences(expected, found)
+            if each.kind is not DriftKind.HARMLESS or not self._ignored.fullmatch(each.subject)
+        )
+
+    def _other_kind(self, target: TargetTable) -> str:
+        rows = self.session.query(
+            "SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
+            " AND TABLE_NAME = %s",
+            (target.database, target.table),
+        )
+        kind = str(rows[0][0]).lower() if rows else ""
+        return kind if "view" in kind or kind == "sequence" else ""
+
+
+def found_state(session: MySqlSession, target: TargetTable, context: ServerContext) -> TableState:
+    """A table as the server shows it.
+
+    Triggers are shown only to a user with the privilege TRIGGER.
+
+    Raises:
+        UnparsableDDL, UnsupportedDDL: It has something that the grammar does not know.
+        TargetError: The target does not answer (``retryable``).
+    """
+    schema = schema_of(show_create(session, target), context)
+    triggers = session.query(
+        "SELECT TRIGGER_NAME, ACTION_TIMING, EVENT_MANIPULATION, ACTION_STATEMENT"
+        " FROM information_schema.TRIGGERS"
+        " WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s",
+        (target.database, target.table),
+    )
+    apart = {
+        f"trigger:{name}": f"{timing} {event} {' '.join(str(text).split())}"
+        for name, timing, event, text in triggers
+    }
+    return TableState(schema, apart).in_context(context)
+
+
+def _unread(reason: str) -> ComparedTable:
+    state = TableState(None)
+    return ComparedTable(state, state, (Difference(TABLE, DriftKind.UNREAD, "", reason),))

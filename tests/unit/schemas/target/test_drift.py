@@ -1,0 +1,162 @@
+"""What a change by hand can do to rows, and which statements must not overwrite it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.actions import Action, Adoption, CheckAddition
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.tables import Check
+from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
+from shardmerge.schemas.records.earlier_statements import actions_of
+from shardmerge.schemas.target.drift import adoption_of, differences, met, met_text
+from shardmerge.schemas.target.table_state import TableState, executed_state, state_after
+from tests.strategies import table
+
+SERVER = ServerContext("mysql", (8, 0, 36), default_database="m")
+T = TargetTable("m", "t")
+BASE = "id INT PRIMARY KEY, a INT, b VARCHAR(10), KEY i (a), UNIQUE KEY u (b)"
+
+
+def state(columns: str, **apart: str) -> TableState:
+    return TableState(table(f"CREATE TABLE t ({columns})"), apart).in_context(SERVER)
+
+
+def actions(clause: str) -> tuple[Action, ...]:
+    return actions_of(f"ALTER TABLE {T.sql} {clause}")
+
+
+def kinds(found: str, expected: str = BASE) -> dict[str, DriftKind]:
+    return {each.subject: each.kind for each in differences(state(expected), state(found))}
+
+
+@pytest.mark.parametrize(
+    ("found", "kind"),
+    [
+        ("a BIGINT", DriftKind.HARMLESS),
+        ("a SMALLINT", DriftKind.REFUSES),
+        ("a INT NOT NULL", DriftKind.REFUSES),
+        ("a INT DEFAULT 7", DriftKind.VALUES),
+        ("a DATE", DriftKind.VALUES),
+        ("a INT AS (id + 1)", DriftKind.REFUSES),
+    ],
+)
+def test_another_definition_of_a_column(found: str, kind: DriftKind) -> None:
+    assert kinds(f"id INT PRIMARY KEY, {found}", "id INT PRIMARY KEY, a INT") == {"column:a": kind}
+
+
+def test_another_collation_matters_only_in_a_unique_key() -> None:
+    expected = "id INT PRIMARY KEY, b VARCHAR(9) COLLATE utf8mb4_bin"
+    found = "id INT PRIMARY KEY, b VARCHAR(9) COLLATE utf8mb4_general_ci"
+    assert kinds(found, expected) == {"column:b": DriftKind.HARMLESS}
+    unique = ", UNIQUE KEY u (b)"
+    assert kinds(found + unique, expected + unique) == {"column:b": DriftKind.VALUES}
+
+
+def test_a_computed_column_that_is_none_any_more_can_hold_other_values() -> None:
+    found = kinds("id INT PRIMARY KEY, a INT", "id INT PRIMARY KEY, a INT AS (id + 1)")
+    assert found == {"column:a": DriftKind.VALUES}
+
+
+def test_the_order_of_columns_comments_and_options_do_not_count() -> None:
+    found = "b VARCHAR(10) COMMENT 'x', a INT, id INT PRIMARY KEY, KEY i (a), UNIQUE KEY u (b)"
+    assert kinds(found) == {}
+
+
+def test_a_missing_table_is_one_difference_that_cannot_be_adopted() -> None:
+    [found] = differences(state(BASE), TableState(None))
+    assert (found.subject, found.kind) == ("table", DriftKind.MISSING)
+    assert "cannot be adopted" in str(adoption_of(found, TableState(None)))
+    assert differences(TableState(None), state(BASE)) == ()
+
+
+@pytest.mark.parametrize(
+    ("subject", "text", "kind"),
+    [
+        ("trigger:x", "BEFORE INSERT SET NEW.a = 1", DriftKind.VALUES),
+        ("trigger:x", "AFTER INSERT CALL p()", DriftKind.REFUSES),
+        ("partitioning", "PARTITION BY RANGE (`id`)", DriftKind.REFUSES),
+        ("partitioning", "PARTITION BY HASH (`id`)", DriftKind.HARMLESS),
+    ],
+)
+def test_what_no_schema_has(subject: str, text: str, kind: DriftKind) -> None:
+    there = state(BASE, **{subject: text})
+    [found] = differences(state(BASE), there)
+    assert (found.subject, found.kind, found.found) == (subject, kind, text)
+    adoption = adoption_of(found, there)
+    assert adoption == Adoption(subject, text)
+    adopted = state_after(state(BASE), (adoption,), T, SERVER)
+    assert differences(adopted, there) == ()
+
+
+def test_every_kind_but_the_harmless_one_needs_somebody() -> None:
+    assert [kind for kind in DriftKind if not needs_somebody(kind)] == [DriftKind.HARMLESS]
+    codes = {Difference("table", kind, "", "").code for kind in DriftKind}
+    assert len(codes) == len(DriftKind)
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "clause", "hits"),
+    [
+        ("a BIGINT", "MODIFY COLUMN a SMALLINT", ["column:a"]),
+        ("a BIGINT", "MODIFY COLUMN a DECIMAL(30,0)", []),
+        ("a BIGINT", "MODIFY COLUMN b VARCHAR(20)", []),
+        ("a BIGINT", "DROP COLUMN a", ["column:a"]),
+        ("a BIGINT", "RENAME COLUMN a TO c", ["column:a"]),
+        ("a BIGINT", "ALTER COLUMN a SET DEFAULT 5", ["column:a"]),
+        ("a INT, c INT", "RENAME COLUMN a TO c", ["column:c"]),
+        ("a INT, c INT", "CHANGE COLUMN a c BIGINT", ["column:c"]),
+        ("a INT, c INT", "ADD COLUMN c INT", []),
+        ("a INT, KEY j (b)", "ADD INDEX j (a)", ["index:j"]),
+        ("a INT, KEY j (b)", "ADD INDEX j (b)", []),
+        ("a INT, CHECK (id < 9)", "DROP COLUMN a", []),
+    ],
+)
+def test_a_statement_meets_only_what_it_would_overwrite(
+    by_hand: str, clause: str, hits: list[str]
+) -> None:
+    rest = "id INT PRIMARY KEY, b VARCHAR(10)"
+    expected, found = state(f"{rest}, a INT"), state(f"{rest}, {by_hand}")
+    assert [each.subject for each in met(expected, found, actions(clause))] == hits
+
+
+def test_an_index_that_somebody_made_anew_is_not_dropped() -> None:
+    expected = state("id INT PRIMARY KEY, a INT, KEY i (a)")
+    other = state("id INT PRIMARY KEY, a INT, KEY i (a, id)")
+    gone = state("id INT PRIMARY KEY, a INT")
+    drop = actions("DROP INDEX i")
+    assert [each.subject for each in met(expected, other, drop)] == ["index:i"]
+    assert met(expected, gone, drop) == ()
+
+
+def test_a_check_of_the_same_name_must_be_the_same() -> None:
+    expected = state("id INT PRIMARY KEY")
+    found = state("id INT PRIMARY KEY, CONSTRAINT k CHECK (id < 9)")
+    shown = found.parts()["check:k"]
+    assert isinstance(shown, Check)
+    assert met(expected, found, (CheckAddition(shown),)) == ()
+    [hit] = met(expected, found, (CheckAddition(replace(shown, expression="id < 8")),))
+    assert hit.subject == "check:k"
+
+
+def test_the_text_has_both_definitions_and_the_ways_out() -> None:
+    found = met(state("id INT PRIMARY KEY, a INT"), state("id INT PRIMARY KEY, a BIGINT"),
+                actions("DROP COLUMN a"))  # fmt: skip
+    text = met_text(T, found)
+    assert "column:a: decided is `a` int, the table has `a` bigint" in text
+    assert "shardmerge drift heal m.t" in text
+    assert "shardmerge drift adopt m.t" in text
+
+
+def test_statements_whose_work_was_there_already_are_folded_like_others() -> None:
+    create = actions_of(f"CREATE TABLE {T.sql} (id INT PRIMARY KEY, a INT, KEY i (a))")
+    adopted = (Adoption("index:i", ""),)
+    executed = [
+        create, adopted, actions("DROP INDEX i"), actions("ADD COLUMN a INT"),
+        actions("DROP COLUMN zz"), actions("ADD COLUMN b INT"),
+    ]  # fmt: skip
+    made = executed_state(executed, T, SERVER)
+    assert differences(made, state("id INT PRIMARY KEY, a INT, b INT")) == ()
