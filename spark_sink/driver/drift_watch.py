@@ -89,7 +89,7 @@ class DriftWatch:
 
         Args:
             executed: The executed statements of each target: one without any has no table.
-            busy: Targets on which a statement runs.
+            busy: Targets that are not looked at: a statement runs on them, or they were cut over.
 
         Raises:
             WriterReplaced: Another writer took over.

@@ -244,7 +244,8 @@ class Driver:
         ended |= self._loads.go_on(batch, self._state())
         moved = self._batches.run(batch)
         reach("batch-applied")
-        self._drift.step(self._outcomes.executed, self._statements.busy)
+        # The table of a target that was cut over belongs to the applications.
+        self._drift.step(self._outcomes.executed, self._statements.busy | self._closed.targets)
         self._reports.publish(batch.targets, self._batches.failing)  # 6
         reach("progress-published")
         self.metrics.round_ended()
