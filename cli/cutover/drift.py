@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from shardmerge.cli.checks.findings import Finding
+from shardmerge.cli.drift.drift_reader import TargetDrift
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.target.table_comparison import difference, misfit
+from shardmerge.schemas.records.drift import Difference, needs_somebody
 
 from .seen import Reason
 
 
-def drift_of(
-    target: TargetTable,
-    decided: TableSchema | None,
-    there: TableSchema | None,
-    findings: list[Finding],
+def drift_reasons(
+    target: TargetTable, drift: TargetDrift | None, findings: Sequence[Finding]
 ) -> tuple[Reason, ...]:
-    """How the table differs from what was decided, so that it does not take every shard's rows.
+    """Why the target's table must be looked at before a cut-over.
 
     Args:
         target: Whose table it is.
-        decided: The joined schema; None without a live shard.
-        there: The table as its server has it; None without one.
+        drift: In what it differs from what was decided; None when no sink has made it.
         findings: What ``shardmerge check`` says of the table.
     """
     found = [Reason(finding.code or "SM-6707", str(finding)) for finding in findings]
-    if decided is None or there is None:
-        found.append(Reason("SM-6707", f"{target}: {difference(decided, there)}"))
-    elif reason := misfit(decided, there):
-        hint = "change the table back; `shardmerge schema` shows what was decided"
-        found.append(Reason("SM-6707", f"{target} is not as decided: {reason}", hint))
+    if drift is None:
+        return (*found, Reason("SM-6707", f"{target} was not made by a sink of this pipeline"))
+    hint = f"`shardmerge drift heal {target}` changes it back, `shardmerge drift adopt` keeps it"
+    for each in drift.differences:
+        if needs_somebody(each.kind):
+            found.append(Reason("SM-6707", f"{target} is not as decided: {_told(each)}", hint))
     return tuple(found)
+
+
+def _told(difference: Difference) -> str:
+    expected, found = difference.expected or "nothing", difference.found or "nothing"
+    return f"{difference.subject} is {found}, decided was {expected}"

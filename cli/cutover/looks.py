@@ -12,6 +12,7 @@ from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.cli.checks.findings import Finding
 from shardmerge.cli.checks.server_rules import table_findings
 from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.cli.drift.drift_reader import drift_of
 from shardmerge.cli.screen import progress_of
 from shardmerge.cli.servers import target_facts
 from shardmerge.cli.status import WholeStatus, whole_status
@@ -24,7 +25,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .drift import drift_of
+from .drift import drift_reasons
 from .obstacles import obstacles_of, source_obstacles
 from .seen import Reason, Seen, Wishes
 from .source_servers import SourceServers
@@ -129,8 +130,8 @@ class Looks:
             time.sleep(_PAUSE_S)
 
     def _drift(self) -> tuple[Reason, ...]:
-        decided = self._known.picture.joined[self._target].schema
-        return drift_of(self._target, decided, self._server.table(), self._findings())
+        found = drift_of(self._pipeline, [self._target])
+        return drift_reasons(self._target, found[0] if found else None, self._findings())
 
     def _findings(self) -> list[Finding]:
         try:

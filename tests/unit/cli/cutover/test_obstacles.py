@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.checks.findings import Finding
-from shardmerge.cli.cutover.drift import drift_of
 from shardmerge.cli.cutover.obstacles import SourceState, obstacles_of, source_obstacles
 from shardmerge.cli.validation.table_facts import Readings, TableFacts, facts_of
 from shardmerge.cli.views.shapes import (
@@ -20,9 +18,7 @@ from shardmerge.cli.views.shapes import (
     TargetServer,
     TargetStatus,
 )
-from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
-from shardmerge.spark_sink.targets.mysql.ddl.introspection import schema_of
 from tests.unit.cli.views.pictures import ONE, TARGET, TWO, picture, recorded, reported
 
 FLOWS = tuple(ShardStatus(str(shard), "flows", "f:4", 2) for shard in (ONE, TWO))
@@ -106,21 +102,3 @@ def test_a_replica_and_open_transactions_are_told() -> None:
     told = source_obstacles(sources, stopped=True)
     assert [r.code for r in told] == ["SM-6713", "SM-6714"]
     assert "2 open transactions" in told[1].text
-
-
-def test_a_table_that_does_not_take_the_rows_has_drifted() -> None:
-    decided, there = (
-        schema_of(f"CREATE TABLE t (id INT PRIMARY KEY, a {kind})", ServerContext())
-        for kind in ("BIGINT", "INT")
-    )
-    assert drift_of(TARGET, decided, decided, []) == ()
-    assert drift_of(TARGET, there, decided, []) == ()
-    [found] = drift_of(TARGET, decided, there, [])
-    assert found.code == "SM-6707"
-    assert "column a" in found.text
-    [gone] = drift_of(TARGET, decided, None, [])
-    assert "missing" in gone.text
-    [finding] = drift_of(
-        TARGET, decided, decided, [Finding("merged.t", "a trigger", code="SM-6303")]
-    )
-    assert finding.code == "SM-6303"
