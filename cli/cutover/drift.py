@@ -1,4 +1,4 @@
-"""Whether a target's table is still what was decided: the one place that a cut-over asks. Pure."""
+"""Whether a target's table is still as decided, as a cut-over asks it. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def drift_of(
     there: TableSchema | None,
     findings: list[Finding],
 ) -> tuple[Reason, ...]:
-    """How the table differs from what was decided, so that it does not take every shard's rows.
+    """The differences for which the table might refuse rows of its shards.
 
     Args:
-        target: Whose table it is.
+        target: The target with this table.
         decided: The joined schema; None without a live shard.
-        there: The table as its server has it; None without one.
-        findings: What ``shardmerge check`` says of the table.
+        there: The table as its server has it; None when the server has no such table.
+        findings: What ``shardmerge check`` says about the table.
     """
     found = [Reason(finding.code or "SM-6707", str(finding)) for finding in findings]
     if decided is None or there is None:

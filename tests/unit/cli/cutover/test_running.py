@@ -126,7 +126,10 @@ def test_a_difference_ends_the_call_and_is_told() -> None:
     run.report = replace(EQUAL, differences=(row,), obstacles=1, stopped="enough")
     [reason] = run.run(back=False).reasons
     assert reason.code == "SM-6716"
-    assert "1 rows differ: (7); 1 shards could not be compared; enough" in reason.text
+    assert (
+        "rows that differ: 1, such as (7); shards that could not be compared: 1; enough"
+        in reason.text
+    )
     assert not world.stored.compared
     run.report = EQUAL
     assert run.run(back=False).reasons == ()
