@@ -1,8 +1,8 @@
-"""What the status pages show, folded from the pipeline's topics. Pure.
+"""What the pages show, folded from the pipeline's topics. Pure.
 
-Any worker shows everything: the view is made of joined-schemas, ddl and sink-progress alone, not
-of the agents' tables. All three are keyed records of which the last one per key counts, so a
-repeated record changes nothing.
+The view is made from three topics alone: joined-schemas, ddl and sink-progress. It needs no table
+of the agents, so any worker can show everything. In all three topics the last record of a key
+counts, so a repeated record changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .rates import Rates, Sample
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""
 _MOST_SHARED = 100_000
-"""Columns and lists of columns that are kept to be shared among shards; then they start anew."""
+"""Most columns and column lists that shards can share. Beyond that, sharing starts anew."""
 
 
 @dataclass(frozen=True, slots=True)
