@@ -26,7 +26,7 @@ class HoldReport:
         conflict: The reason, and both sides if there are any. ``kind`` is ``pause`` for paused
             shards.
         shard: The shard that ``ways`` are for; None if no ways out were looked for.
-        ways: The ways out of ``shard``. The coordinator would carry out each command now.
+        ways: The ways out of ``shard``; see ``ways_out``.
         waits_for: For the DDL lock: the shards that have not made the change of ``shard``.
     """
 

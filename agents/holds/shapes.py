@@ -30,7 +30,8 @@ class WayOut:
 
     Attributes:
         command: A line to paste into a shell; "" if the way out is DDL on a shard.
-        does: What the way out leads to. For a command the coordinator's rules said so.
+        does: What the way out leads to. The coordinator's rules said so, except for ``set-schema``
+            and ``replace``.
     """
 
     command: str

@@ -1,7 +1,8 @@
 """Ways out of a hold or a pause, as commands to paste. Pure.
 
 The coordinator's rules are asked about each command first. A command is a way out if the
-coordinator would carry it out now and the shard's rows would go on.
+coordinator would carry it out now and the shard's rows would go on. ``set-schema`` and ``replace``
+are not asked about, because they need a file that the operator has yet to write.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def lines(report: CutoverReport, undo: str) -> Iterator[str]:
     elif report.state == "open":
         yield f"{report.target}: applications may write to it since {report.opened}"
         for end in report.ends:
-            yield f"  source {end.source}: until then no shard got a row or DDL behind {end.position}"
+            yield f"  source {end.source}: until then, no shard got a row behind {end.position}"
         yield f"  {report.rows} rows were compared after the writes stopped, and are equal"
     elif report.state == "back":
         yield f"{report.target}: there is no cut-over; the pipeline goes on as before"
