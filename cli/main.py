@@ -37,7 +37,7 @@ COMMANDS = {
     ),
     "cutover": (
         "shardmerge.cli.cutover.command:cutover",
-        "Hand TARGET (DATABASE.TABLE) over to the applications, or take it back with --undo.",
+        "Move the applications from the shards to TARGET (DATABASE.TABLE), or back with --undo.",
     ),
     "ddl": ("shardmerge.cli.ddl:ddl", "Work with DDL statements without a server."),
     "decisions": (

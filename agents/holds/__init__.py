@@ -1,1 +1,1 @@
-"""Why shards are held: both sides of a conflict, and each way out. Pure."""
+"""Why shards are held or paused: both sides of a conflict, and the ways out. Pure."""

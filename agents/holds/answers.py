@@ -1,4 +1,4 @@
-"""What the coordinator would answer to a command; nothing is changed. Pure."""
+"""What the coordinator would answer to a command. The command is not given. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCo
 from shardmerge.schemas.records.schema_changes import ChangeId
 
 _LATER = 2**62
-"""Offset of a command that is only thought of: after every command that was given."""
+"""Offset of an imagined command: it comes after every command that was given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A target whose coordinator can be asked, as ``ways_out`` does.
+    """A target whose coordinator ``ways_out`` can ask.
 
     Attributes:
-        pipeline: Whose target it is.
-        state: The target's.
+        pipeline: The pipeline of the target.
+        state: The coordinator's state of the target.
     """
 
     pipeline: Pipeline
@@ -31,13 +31,13 @@ class Answers:
 
     @property
     def target(self) -> TargetTable:
-        """Which target."""
+        """The target."""
         return self.state.target
 
     def answer(
         self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""
     ) -> Decision | None:
-        """The answer to a command that is given now."""
+        """The decision that the command would lead to now; None if it would lead to none."""
         topic = topics.commands(self.pipeline).name
         command = OperatorCommand(ChangeId(topic, _LATER), self.target, kind, shard, argument)
         return CoordinatorHandler(self.pipeline).step(self.state, command).decision

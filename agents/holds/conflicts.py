@@ -1,4 +1,4 @@
-"""The reasons for which shards of a target are held, each with both sides. Pure."""
+"""Why shards of a target are held: each reason with both sides. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def conflicts(state: TargetState, decided_ms: Mapping[int, int]) -> Iterator[Sho
     """Each reason once, with both sides.
 
     Args:
-        state: A target as of now.
-        decided_ms: Version → when it was decided, in milliseconds since 1970. Versions may be
-            missing.
+        state: The present state of a target.
+        decided_ms: Version → when it was decided, in milliseconds since 1970. A hold of a version
+            that is not in it has no time.
     """
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     since: dict[tuple[str, str, str, str], int] = {}

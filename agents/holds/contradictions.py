@@ -1,4 +1,4 @@
-"""Whom a held shard waits for: other definitions of a column, or shards that are behind. Pure."""
+"""What holds a shard: other definitions of a column, or shards that are behind. Pure."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOCK = "waits for the DDL lock"
 
 
 def hold_kind(hold: Hold) -> str:
-    """``unreadable``, ``lock`` or ``conflict``: what a held shard waits for."""
+    """Why a shard is held: ``unreadable``, ``lock`` or ``conflict``."""
     if hold.post is None:
         return "unreadable"
     return "lock" if hold.queue and hold.reason.startswith(LOCK) else "conflict"
 
 
 def lacking(state: TargetState, shard: ShardState) -> list[ShardId]:
-    """The shards that have not made the change with which a shard waits for the DDL lock."""
+    """The shards that a shard waits for at the DDL lock: they have not made its change."""
     if shard.head is None:
         return []
     head = head_of(state, shard.head)
@@ -39,7 +39,7 @@ def lacking(state: TargetState, shard: ShardState) -> list[ShardId]:
 
 
 def conflict_of(state: TargetState) -> Conflict | None:
-    """The conflict between the shards' latest schemas; None when they have a join."""
+    """The conflict between the shards' latest schemas; None if they can be joined."""
     names = known_names(state)
     if any(column_id not in names for column_id in state.final.ids):
         return None
@@ -48,20 +48,25 @@ def conflict_of(state: TargetState) -> Conflict | None:
 
 
 def conflict_path(conflict: Conflict | None, reason: str) -> tuple[str, ...]:
-    """What a hold is about: the conflict between the latest schemas, if that is its reason."""
+    """The path of the conflict that is the reason of a hold; empty if it has none.
+
+    Args:
+        conflict: The conflict between the shards' latest schemas; None without one.
+        reason: The reason of the hold.
+    """
     if conflict is not None and reason == str(conflict):
         return conflict.path
-    # Another shard may have ended one conflict and left a second one: the text names the column.
+    # The reason may be an earlier conflict than the present one. Then its text names the column.
     head, colon, _ = reason.partition(": ")
     return tuple(head.split(", ")) if colon and head.startswith("column ") else ()
 
 
 def sides_of(state: TargetState, path: tuple[str, ...]) -> tuple[Side, ...]:
-    """The definitions of the column that a conflict is about, those of most shards first.
+    """The definitions of the column in a conflict, the most common one first.
 
     Args:
-        state: Of the target.
-        path: Of the conflict. Empty, or without a column: no sides are told.
+        state: The state of the target.
+        path: The path of the conflict. A path without a column gives no sides.
     """
     column = next((found[1] for part in path if (found := _COLUMN.fullmatch(part))), None)
     if column is None:

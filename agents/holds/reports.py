@@ -1,4 +1,4 @@
-"""Every reason for which shards of a target stand, with both sides and the ways out. Pure."""
+"""Why shards of a target are held or paused, with both sides and the ways out. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .shapes import ShownConflict, WayOut
 from .ways_out import out_of_hold, out_of_pause
 
 MOST_REASONS = 20
-"""Ways out are told for so many reasons: each asks the coordinator several times."""
+"""Only this many reasons get ways out, because each one asks the coordinator several times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +23,11 @@ class HoldReport:
     """One reason.
 
     Attributes:
-        conflict: The reason, and both sides where there are any. Its ``kind`` is ``pause`` for
-            shards that are paused.
-        shard: The shard whose ways out are told; None when ``ways`` are left out.
-        ways: How it can go on; a command that is told would be carried out now.
-        waits_for: For the DDL lock: the shards that have not made that shard's change.
+        conflict: The reason, and both sides if there are any. ``kind`` is ``pause`` for paused
+            shards.
+        shard: The shard that ``ways`` are for; None if no ways out were looked for.
+        ways: The ways out of ``shard``; see ``ways_out``.
+        waits_for: For the DDL lock: the shards that have not made the change of ``shard``.
     """
 
     conflict: ShownConflict
@@ -45,10 +45,11 @@ def hold_reports(
     """The reasons of a target, holds before pauses.
 
     Args:
-        answers: The target as of now.
+        answers: The target's coordinator.
         decided_ms: See ``conflicts``.
-        path: Of the pipeline file, for the commands.
-        chosen: The shard whose ways out are told, if it is one of a reason's; else the first one's.
+        path: Path of the pipeline file, for the commands.
+        chosen: The shard to show ways out for. A reason that does not hold it shows those of its
+            first shard.
     """
     state = answers.state
     names = {str(name): name for name in state.shards}

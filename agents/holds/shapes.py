@@ -1,4 +1,4 @@
-"""What is told of held shards, as pages and ``--json`` show it. Pure.
+"""Why shards are held, as pages and ``--json`` show it. Pure.
 
 Every field is always there. Later versions may add fields.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 WITHOUT = "none"
-"""The definition of a column, on the side of a conflict that does not have it."""
+"""The definition on the side of shards that do not have the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,9 @@ class WayOut:
     """One way to end a wait.
 
     Attributes:
-        command: A line that can be pasted into a shell; "" when the way is DDL on a shard.
-        does: What happens then. For a command the coordinator's own rules were asked.
+        command: A line to paste into a shell; "" if the way out is DDL on a shard.
+        does: What the way out leads to. The coordinator's rules said so, except for ``set-schema``
+            and ``replace``.
     """
 
     command: str
@@ -39,11 +40,11 @@ class WayOut:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the definitions that stand against each other.
+    """One of the definitions that contradict each other.
 
     Attributes:
-        shards: Sorted.
-        definition: As SQL; ``none`` for shards without the column.
+        shards: The shards with this definition, sorted.
+        definition: The definition as SQL; ``none`` for shards without the column.
     """
 
     definition: str
@@ -52,19 +53,19 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ShownConflict:
-    """One reason for which shards of a target are held, as ``shardmerge conflicts`` prints it.
+    """One reason why shards of a target are held, as ``shardmerge conflicts`` prints it.
 
     Attributes:
         target: As ``database.table``.
         reason: Why the shards are held.
         hint: What ends it.
-        kind: ``conflict``, ``lock`` or ``unreadable``, as in ``Cause``.
-        about: What contradicts, from outside in, such as ``column a, type``; "" where the shards do
-            not contradict each other.
-        since: Of the earliest of these holds.
-        held: The shards that wait, sorted.
-        sides: The definitions of the column in question, those of most shards first.
-        code: Of the reason, such as ``SM-1203``; "" without one.
+        kind: ``conflict``, ``lock`` or ``unreadable``, as in ``Cause``; on pages also ``pause``.
+        about: What contradicts, such as ``column a, type``; "" if the shards do not contradict each
+            other.
+        since: When the earliest of these holds began; "" if that is not known.
+        held: The shards that are held or paused, sorted.
+        sides: The definitions of the column, the most common one first.
+        code: The code of the reason, such as ``SM-1203``; "" without one.
     """
 
     target: str

@@ -1,7 +1,8 @@
-"""Ways out of a wait, as commands that can be pasted. Pure.
+"""Ways out of a hold or a pause, as commands to paste. Pure.
 
-Every command is put to the coordinator's own rules first. Only one that would be carried out now,
-and that lets the shard's rows go on, is a way out.
+The coordinator's rules are asked about each command first. A command is a way out if the
+coordinator would carry it out now and the shard's rows would go on. ``set-schema`` and ``replace``
+are not asked about, because they need a file that the operator has yet to write.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ class Answering(Protocol):
 
     @property
     def target(self) -> TargetTable:
-        """Which target."""
+        """The target."""
         ...
 
     @property
     def state(self) -> TargetState:
-        """Its state."""
+        """The coordinator's state of the target."""
         ...
 
     def answer(
         self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""
     ) -> Decision | None:
-        """The answer; nothing is changed."""
+        """The decision that the command would lead to now; None if it would lead to none."""
         ...
 
 
@@ -55,11 +56,11 @@ def command_line(
     """A call of ``shardmerge command`` for a shell.
 
     Args:
-        kind: Of the command.
-        path: Of the pipeline file.
-        shard: Whom it is about; "" without.
-        target: Likewise; a shard's own target need not be named.
-        text: The command's argument; "" without.
+        kind: Kind of the command.
+        path: Path of the pipeline file.
+        shard: The shard that the command is about; "" for none.
+        target: The target that the command is about; "" for that of the shard.
+        text: The argument of the command; "" for none.
     """
     words = ["shardmerge", "command", kind, *([text] if text else ()), "--pipeline", str(path)]
     words += ["--shard", shard] if shard else []
@@ -68,12 +69,12 @@ def command_line(
 
 
 def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOut]:
-    """What ends a shard's hold: DDL first, then the commands.
+    """What ends the hold of a shard: DDL first, then the commands.
 
     Args:
-        log: The shard's target as it is then.
-        shard: That is held.
-        path: Of the pipeline file.
+        log: The shard's target.
+        shard: The held shard.
+        path: Path of the pipeline file.
     """
     hold = shard.hold
     assert hold is not None
@@ -84,8 +85,8 @@ def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOu
         line = command_line("set-schema", path, shard=name, target=target, text="@table.sql")
         yield WayOut(
             line,
-            "the shard has the schema in the file table.sql: put the output of SHOW CREATE TABLE "
-            "there first",
+            "the agents take the schema in the file table.sql for that of the shard: write the "
+            "output of SHOW CREATE TABLE into the file first",
         )
     for kind in _OF_SHARD:
         answer = log.answer(kind, shard.shard)
@@ -101,13 +102,13 @@ def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOu
         line = command_line("replace", path, shard=name, target=target, text="@statement.sql")
         yield WayOut(
             line,
-            "the shard counts as if it had executed the ALTER TABLE in the file statement.sql: "
-            "write it first",
+            "the agents act as if the shard had executed the ALTER TABLE in the file "
+            "statement.sql: write the file first",
         )
 
 
 def out_of_pause(log: Answering, shard: ShardId, path: Path) -> Iterator[WayOut]:
-    """What ends a shard's pause."""
+    """What ends the pause of a shard."""
     for kind in (CommandKind.RESUME, CommandKind.LEAVE):
         answer = log.answer(kind, shard)
         if answer is not None and (shard in answer.resumes or shard in answer.leaves):
@@ -117,10 +118,10 @@ def out_of_pause(log: Answering, shard: ShardId, path: Path) -> Iterator[WayOut]
 
 
 def told(answer: Decision) -> str:
-    """What a decision does, for people: its statements, else its reason, then its warnings."""
+    """What a decision does, for people: its statements, the shards it releases, its warnings."""
     texts = [statement.sql for statement in answer.statements[:_MOST_STATEMENTS]]
     if more := len(answer.statements) - len(texts):
-        texts.append(f"and {more} statements more")
+        texts.append(f"and {more} more statements")
     what = f"the target gets: {'; '.join(texts)}" if texts else "the target stays as it is"
     if answer.released:
         what += f"; released: {', '.join(map(str, answer.released))}"

@@ -1,1 +1,1 @@
-"""The pages as HTML: what ``agents.status`` tells in, text out; templates and assets. Pure."""
+"""Makes the pages: values of ``agents.status`` in, HTML out. Has templates and assets. Pure."""

@@ -1,4 +1,4 @@
-"""The files that pages load, each with a version of its content."""
+"""The files that pages load, each with a version that changes with its content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Asset:
     """One file.
 
     Attributes:
-        version: Of its content: a page that names it gets this content, or a newer one.
+        version: A hash of the content. Pages have it in the address of the file.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Asset:
 
 @cache
 def assets() -> Mapping[str, Asset]:
-    """Name → file; read once."""
+    """Name → file. The files are read once."""
     return {name: _asset(name) for name in NAMES}
 
 

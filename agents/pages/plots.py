@@ -1,4 +1,4 @@
-"""Numbers over time as lines of a picture. Pure."""
+"""Numbers over time as lines for SVG. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Plot:
     """One line.
 
     Attributes:
-        points: As SVG's ``polyline`` has them, in a picture of ``width`` × ``height``.
-        begin_ms, end_ms: Of the picture, in milliseconds since 1970.
-        last, most: The latest and the greatest number.
+        points: The points for SVG's ``polyline``, in a picture of ``width`` × ``height``.
+        begin_ms, end_ms: When the picture begins and ends, in milliseconds since 1970.
+        last, most: The latest number and the largest one.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Plot:
 
 
 def plots(samples: Sequence[Sample]) -> tuple[Plot, ...]:
-    """Rows per second and waiting rows; none before the second report."""
+    """The plots of rows per second and of waiting rows; none before the second report."""
     speed = [(rate.ts_ms, rate.rows_per_s) for rate in rates(samples)]
     if not speed:
         return ()
     begin, end = samples[0].ts_ms, samples[-1].ts_ms
-    # A rate is that of the whole time since the report before it.
+    # A rate holds for the whole time since the report before it, so its line is a step.
     steps = [point for at, (ms, value) in enumerate(speed)
              for point in ((speed[at - 1][0] if at else begin, value), (ms, value))]  # fmt: skip
     parked = [(sample.ts_ms, float(sample.parked)) for sample in samples]

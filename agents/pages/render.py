@@ -1,4 +1,4 @@
-"""View models in, HTML out, by templates that escape whatever they are given. Pure."""
+"""Makes each page from values. The templates escape every text. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .asset_files import assets
 from .plots import plots
 
 MOST_NAMES = 200
-"""Names of one group's shards on a page; others are found by the search."""
+"""Names of shards that a page shows for one group. The search finds the others."""
 MOST_EVENTS = 8
 MOST_OPEN = 100
 MOST_ENTRIES = 60
@@ -38,8 +38,8 @@ _SIGNS = (
     (Cell.DROPPED, "✗", "dropped it"),
     (Cell.RENAMED, "↷", "has it under another name"),
     (Cell.TYPE, "≠", "has another type"),
-    (Cell.LEFT_OUT, "⊘", "is left out: not merged"),
-    (Cell.WAITS, "!", "held: wants a change that contradicts"),
+    (Cell.LEFT_OUT, "⊘", "has it, but it is not merged"),
+    (Cell.WAITS, "!", "the shard is held because of its change of this column"),
 )
 _MARKS = {
     "emit": "▲", "hold": "■", "no-op": "○", "released": "▷", "refused": "✗", "executed": "✓",
@@ -61,9 +61,10 @@ class Frame:
     """What every page has.
 
     Attributes:
-        pipeline: Its name.
-        caught_up: Whether the worker has read everything that was there when it started.
-        revision: Of the view; another one means that the page is stale.
+        pipeline: Name of the pipeline.
+        caught_up: Whether the worker has read everything that was in the topics when it started.
+        revision: The view's revision when the page was made. A page is stale when the view has
+            another one.
         now_ms: Milliseconds since 1970.
     """
 
@@ -79,9 +80,9 @@ class Asked:
 
     Attributes:
         search: Part of a shard's name.
-        every_column: Whether columns that are the same everywhere are shown, too.
-        page: Part of the groups of shards, from 1.
-        older: How many of the newest decisions are passed over.
+        every_column: Whether to show also columns that all shards have as the target does.
+        page: Which part of the groups of shards to show, from 1.
+        older: How many of the newest decisions to skip.
     """
 
     search: str = ""
@@ -111,8 +112,8 @@ def overview_page(
     """The page at ``/``.
 
     Args:
-        frame: Of the page.
-        targets: All of them.
+        frame: What every page has.
+        targets: All targets.
         ignored: Decisions about statements that concern no shard, newest first.
     """
     summaries = [summary(target, frame.now_ms) for target in targets]
@@ -153,13 +154,13 @@ def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str
 def holds_page(
     frame: Frame, target: str, reports: Sequence[HoldReport], error: ShardMergeError | None = None
 ) -> str:
-    """Why shards of a target stand, with both sides and the ways out.
+    """Why shards of a target are held or paused, with both sides and the ways out.
 
     Args:
-        frame: Of the page.
-        target: Its name.
-        reports: Its reasons.
-        error: Why there are none, when what the agents know cannot be read.
+        frame: What every page has.
+        target: Name of the target.
+        reports: The reasons.
+        error: Why the agents' tables cannot be read; None if they were read.
     """
     return _page(
         "holds.html",
@@ -182,11 +183,11 @@ def plan_page(
     """The form for a pasted statement, and its plan.
 
     Args:
-        frame: Of the page.
-        targets: Those of which one can be chosen.
-        asked: What stands in the form.
-        plan: None before a statement was pasted, and when it cannot be planned.
-        error: Why it cannot.
+        frame: What every page has.
+        targets: The targets that the form offers.
+        asked: The contents of the form.
+        plan: The plan; None before a statement was pasted, and if it cannot be planned.
+        error: Why it cannot be planned.
     """
     return _page(
         "plan.html", frame=frame, targets=targets, asked=asked, plan=plan, **_told_error(error)
@@ -194,7 +195,7 @@ def plan_page(
 
 
 def missing_page(frame: Frame, name: str) -> str:
-    """What is served for a target that no decision names."""
+    """The page for a target that no decision names."""
     return _page("missing.html", frame=frame, name=name)
 
 

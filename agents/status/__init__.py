@@ -1,1 +1,1 @@
-"""What the pages show, folded from the topics, as values. Pure."""
+"""Turns the records of the topics into the values that pages show. Pure."""

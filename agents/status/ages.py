@@ -1,4 +1,4 @@
-"""Moments and ages as people read them. Pure."""
+"""Times and ages as text for people. Pure."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def moment(ms: int) -> str:
-    """A moment as text.
+    """A time as text, in UTC.
 
     Args:
-        ms: Milliseconds since 1970; 0, which a record of an earlier version has, gives "".
+        ms: Milliseconds since 1970. 0 gives "": records of earlier versions have no time.
     """
     return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if ms else ""
 
 
 def age(ms: int, now_ms: int) -> str:
-    """How long ago a moment was, in its two largest units, such as ``3 h 12 min``.
+    """How long ago a time was, in the two largest units, such as ``3 h 12 min``.
 
     Args:
-        ms: Milliseconds since 1970; 0 gives "".
-        now_ms: The present, likewise.
+        ms: The time, in milliseconds since 1970; 0 gives "".
+        now_ms: The present time, in milliseconds since 1970.
     """
     if not ms:
         return ""

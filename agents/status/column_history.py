@@ -1,7 +1,7 @@
 """What happened to each column of a target, on its shards and in the target itself. Pure.
 
-Many shards make the same change. So what they do is counted: the first shard, the last version, and
-how many changes there were.
+Many shards make the same change. So equal changes are one event, with the first shard, the last
+version, and the number of changes.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Decision
 
 MAX_EVENTS = 40
-"""Different events kept per column; the oldest go first."""
+"""Different events that are kept per column. A new one beyond that replaces the oldest."""
 
 _SUBJECT = "column:"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEvent:
-    """One kind of change of a column.
+    """Equal changes of a column, as one event.
 
     Attributes:
         kind: ``first`` (a shard came with it), ``added``, ``dropped``, ``renamed``, ``changed``,
             ``left out``, or ``target`` (the target got a statement).
-        detail: The definition after it, the new name, or the target's statement.
-        version: Of the decision about the first such change.
-        ts_ms: When that change was made, in milliseconds since 1970.
-        shard: The first shard that made it; None for the target.
-        last_version: Of the decision about the last such change.
-        count: How many changes there were.
+        detail: The definition after the change, the new name, or the target's statement.
+        version: Version of the decision about the first of the changes.
+        ts_ms: When the first change was made, in milliseconds since 1970.
+        shard: The shard that made the first change; None for the target.
+        last_version: Version of the decision about the last change.
+        count: The number of changes.
     """
 
     kind: str
@@ -49,7 +49,7 @@ _Events = dict[tuple[str, str], ColumnEvent]
 
 @dataclass(slots=True)
 class ColumnHistory:
-    """The fold of one target's decisions, in version order."""
+    """The history of one target's columns. Decisions are added in the order of their versions."""
 
     _by_id: dict[str, _Events] = field(default_factory=dict)
     _by_name: dict[str, _Events] = field(default_factory=dict)
@@ -63,9 +63,9 @@ class ColumnHistory:
         """Note what a shard's change did to its columns.
 
         Args:
-            decision: About the change.
-            before: The shard's columns before it; None for a shard that is new.
-            after: The shard's columns after it. Empty when its schema is not known.
+            decision: The decision about the change.
+            before: The shard's columns before the change; None for a new shard.
+            after: The shard's columns after the change; empty if its schema is not known.
         """
         if before is after or not after:
             return
@@ -73,7 +73,7 @@ class ColumnHistory:
             self._add(self._by_id.setdefault(column_id, {}), kind, detail, decision)
 
     def add_statements(self, decision: Decision) -> None:
-        """Note the statements that the target gets."""
+        """Note the statements that a decision has for the target."""
         for statement in decision.statements:
             for subject in statement.subjects:
                 if subject.startswith(_SUBJECT):
@@ -82,11 +82,11 @@ class ColumnHistory:
                     self._add(events, "target", statement.sql, replace(decision, shard=None))
 
     def of(self, column_id: str, name: str) -> tuple[ColumnEvent, ...]:
-        """The events of a column in version order; at one version the shard's come first.
+        """The events of a column, by version. In one version, events of shards come first.
 
         Args:
-            column_id: Its identity.
-            name: Its name in the target, under which the target's statements are kept.
+            column_id: The identity of the column.
+            name: The name of the column in the target. It finds the target's statements.
         """
         shards = self._by_id.get(column_id, {}).values()
         target = self._by_name.get(name.lower(), {}).values()

@@ -1,15 +1,15 @@
-"""The picture of a target: which shard has which of its columns, and how. Pure.
+"""The matrix of a target: which shard has which of its columns, and how. Pure.
 
-Shards with equal rows are one row, so that 10,000 shards stay readable. Columns that are the same
-on every shard are left out unless they are asked for.
+Shards with equal rows share one row, so that 10,000 shards stay readable. Columns that every shard
+has as the target does are hidden unless the reader asks for them.
 
 Theory of operation:
 
-1. Shards with the same list of columns share one object (``StatusView``). So shards are first put
-   together by identity, and the cells of each such class are computed once.
-2. Classes whose state and cells are equal become one row: shards that came to the same columns by
-   different ways are alike to an operator.
-3. What a cell says is computed only for rows that are shown.
+1. Shards with the same list of columns share one list object (``StatusView``). So shards are first
+   grouped into classes by this object, and the cells of each class are computed once.
+2. Classes with equal state and cells become one row. Their shards may have come to these columns in
+   different ways, but an operator need not tell them apart.
+3. The texts of cells are computed only for rows that are shown.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from .view import ColumnView, ShardView, TargetView
 
 MAX_ROWS = 50
-"""Rows on one page of the picture."""
+"""Rows on one page of the matrix."""
 
 
 class Cell(StrEnum):
-    """What a shard has of a column."""
+    """How a shard has a column of the target."""
 
     SAME = "same"
-    """The column with the target's name and type."""
+    """It has the column with the target's name and type."""
     MISSING = "missing"
     """It never had the column."""
     DROPPED = "dropped"
     """It had the column once."""
     RENAMED = "renamed"
-    """The column under another name."""
+    """It has the column under another name."""
     TYPE = "type differs"
-    """The column with another type."""
+    """It has the column with another type."""
     LEFT_OUT = "left out"
-    """The column, but its values are not merged."""
+    """It has the column, but the values are not merged."""
     WAITS = "waits"
-    """A change of the column for which the shard is held."""
+    """It is held because of its change of the column."""
 
 
 _ORDER = {
@@ -55,12 +55,13 @@ _ORDER = {
 
 @dataclass(frozen=True, slots=True)
 class MatrixColumn:
-    """A column of the picture.
+    """A column of the matrix.
 
     Attributes:
-        id: Its identity; "" for a column that the target does not have.
-        definition: In the joined schema; "" likewise.
-        counts: How many shards have which cell, over all shards of the picture.
+        id: The identity of the column; "" for a column that the target does not have.
+        definition: The definition in the joined schema; "" for a column that the target does not
+            have.
+        counts: Kind of cell → how many shards have it, of all shards that the search found.
     """
 
     name: str
@@ -70,7 +71,7 @@ class MatrixColumn:
 
     @property
     def is_alike(self) -> bool:
-        """Whether every shard has the same."""
+        """Whether every shard has the column as the target does."""
         return all(not count for cell, count in self.counts.items() if cell is not Cell.SAME)
 
 
@@ -79,7 +80,7 @@ class MatrixCell:
     """One cell.
 
     Attributes:
-        text: What differs: the shard's name of the column, its type, or both; "" for none.
+        text: What differs: the shard's name of the column, its type, or both; "" for nothing.
     """
 
     kind: Cell
@@ -88,12 +89,12 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """Shards that are alike.
+    """A group of equal shards.
 
     Attributes:
-        state: ``held``, ``paused``, ``waits`` (the sink parks their rows), ``flows`` or ``left``.
+        state: ``held``, ``paused``, ``waits`` (their rows wait in Kafka) or ``flows``.
         cells: One for each column that is shown.
-        shards: Sorted, never empty.
+        shards: The shards of the group, sorted; never empty.
     """
 
     state: str
@@ -103,16 +104,19 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The picture.
+    """One page of the matrix.
 
     Attributes:
-        columns: Those that are shown, in the target's order, then those that the target lacks.
-        alike: Names of the columns that are not shown, because all shards have them.
-        rows: Those that are shown: held shards first, then the fewest like shards.
-        row_count: How many rows there are.
-        page: Which part of them is shown, from 1; of ``pages``.
-        found: How many shards the rows have, after the search.
-        total: How many shards the target has, those that left it aside.
+        columns: The columns that are shown, in the target's order, then those that the target
+            lacks.
+        alike: Names of the columns that are hidden, because all shards have them as the target
+            does.
+        rows: The rows of this page: by state, held shards first, then the smallest groups.
+        row_count: How many rows all pages have.
+        page: Number of this page, from 1.
+        pages: How many pages there are.
+        found: How many shards the search found.
+        total: How many live shards the target has.
     """
 
     columns: tuple[MatrixColumn, ...]
@@ -127,7 +131,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class _Class:
-    """Shards whose columns are the same objects."""
+    """What shards have in common whose column lists are the same objects."""
 
     state: str
     columns: tuple[ShardColumn, ...]
@@ -142,13 +146,13 @@ _Rows = dict[tuple[str, tuple[Cell, ...], tuple[str, ...]], tuple[_Class, list[S
 def matrix(
     target: TargetView, search: str = "", *, every_column: bool = False, page: int = 1
 ) -> Matrix:
-    """The picture of a target.
+    """One page of the matrix of a target.
 
     Args:
-        target: Any.
-        search: Only shards whose name contains this text, without regard to case.
-        every_column: Whether columns that are the same everywhere are shown, too.
-        page: Which part of the rows is shown; one that does not exist gives the nearest.
+        target: The target.
+        search: Finds only shards whose name contains this text, in upper or lower case.
+        every_column: Whether to show also columns that all shards have as the target does.
+        page: Number of the page, from 1. A number beyond the last page gives the last page.
     """
     live = [shard for shard in target.shards if shard.state != "left"]
     wanted = search.casefold()
@@ -159,7 +163,7 @@ def matrix(
     rows: _Rows = {}
     for kind, shards in kinds.values():
         cells = comparing.cells(kind, names)
-        # Types and names that differ are looked at, too: INT and DATE are not one row.
+        # Names and types count, too: a shard with INT and one with DATE are not one row.
         key = (kind.state, cells, comparing.details(kind, cells, names))
         rows.setdefault(key, (kind, []))[1].extend(shards)
     columns = _columns(target.columns, names, rows)
@@ -199,7 +203,7 @@ def _kinds(shards: Iterable[ShardView], parked: frozenset[ShardId]) -> _Kinds:
 def _columns(
     columns: Sequence[ColumnView], names: Sequence[str], rows: _Rows
 ) -> list[MatrixColumn]:
-    """The target's columns, then those that it lacks, each with what the shards have of it."""
+    """The target's columns, then those that it lacks, each with the counts of its cells."""
     counts: list[Counter[Cell]] = [Counter() for _ in range(len(columns) + len(names))]
     for (_, cells, _), (_, shards) in rows.items():
         for count, cell in zip(counts, cells, strict=True):
@@ -220,7 +224,7 @@ def _state(shard: ShardView, parked: frozenset[ShardId]) -> str:
 
 
 class _Comparing:
-    """Compares shards' columns with the target's; remembers what one object was compared to."""
+    """Compares shards' columns with the target's. It compares each object once."""
 
     def __init__(self, columns: Sequence[ColumnView]) -> None:
         self._columns = columns
@@ -229,7 +233,7 @@ class _Comparing:
         self._by_id: dict[int, dict[str, ShardColumn]] = {}
 
     def left_out(self, lists: Iterable[tuple[ShardColumn, ...]]) -> tuple[str, ...]:
-        """Names of shards' columns that are left out and that the target does not have, sorted."""
+        """Names of columns that are left out on shards and missing in the target, sorted."""
         found: dict[str, str] = {}
         seen: set[int] = set()
         for columns in lists:
@@ -244,7 +248,7 @@ class _Comparing:
     def cells(self, kind: _Class, names: Sequence[str]) -> tuple[Cell, ...]:
         """One for each column of the target, then one for each name that it lacks."""
         has, counts = self._ids(kind.latest), self._ids(kind.columns)
-        # Without a known schema, what counts is all that can be shown.
+        # If the latest schema is not known, the one that counts is shown.
         if not kind.latest:
             has = counts
         waits = kind.state == "held" and bool(kind.latest)
@@ -265,7 +269,7 @@ class _Comparing:
         return tuple(found)
 
     def details(self, kind: _Class, cells: Sequence[Cell], names: Sequence[str]) -> tuple[str, ...]:
-        """What distinguishes rows whose cells are equal."""
+        """The texts by which rows with equal kinds of cells differ."""
         if all(cell in (Cell.SAME, Cell.MISSING, Cell.DROPPED, Cell.LEFT_OUT) for cell in cells):
             return ()
         return tuple(cell.text for cell in self.told(kind, cells, names))
@@ -273,7 +277,7 @@ class _Comparing:
     def told(
         self, kind: _Class, cells: Sequence[Cell], names: Sequence[str]
     ) -> tuple[MatrixCell, ...]:
-        """The cells with what they say."""
+        """The cells with their texts."""
         has = self._ids(kind.latest or kind.columns)
         found = []
         for column, cell in zip(self._columns, cells, strict=False):

@@ -1,4 +1,4 @@
-"""The OpenAPI document of ``/api``: made from the classes of the answers. Pure."""
+"""Makes the OpenAPI document of ``/api`` from the classes of the answers. Pure."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ _NAME = {
 _SEARCH = {
     "name": "search",
     "in": "query",
-    "description": "Only shards whose name contains this text, without regard to case.",
+    "description": "Finds only shards whose name contains this text, in upper or lower case.",
     "schema": {"type": "string"},
 }
 _COLUMNS = {
     "name": "columns",
     "in": "query",
-    "description": "`all`: also columns that every shard has.",
+    "description": "`all`: also columns that every shard has as the target does.",
     "schema": {"type": "string", "enum": ["all"]},
 }
 _PAGE = {
     "name": "page",
     "in": "query",
-    "description": "Which part of the groups; one that does not exist gives the last.",
+    "description": "Number of the page of groups. A number beyond the last gives the last.",
     "schema": {"type": "integer", "minimum": 1, "maximum": 999_999_999},
 }
 _SHARD = {
     "name": "shard",
     "in": "query",
-    "description": "The shard whose ways out are told, as source/database.table.",
+    "description": "The shard to list ways out for, as source/database.table.",
     "schema": {"type": "string"},
 }
 
@@ -59,16 +59,16 @@ def document(version: str) -> dict[str, Any]:
     """The document.
 
     Args:
-        version: Of shardmerge.
+        version: The version of shardmerge.
     """
     schemas = _Schemas()
     missing = {"404": schemas.answer(ErrorAnswer, "No decision names this target.")}
-    refused = {"400": schemas.answer(ErrorAnswer, "A parameter is not as it must be.")}
+    refused = {"400": schemas.answer(ErrorAnswer, "A parameter has a wrong value.")}
     unread = {"503": schemas.answer(ErrorAnswer, "Kafka does not answer.")}
     paths: dict[str, Any] = {
         "/api/status": _get("All targets", (), schemas.good(StatusAnswer)),
         "/api/target/{name}": _get(
-            "One target, with every decision that is kept",
+            "One target, with its last 500 decisions",
             (_NAME,),
             schemas.good(TargetAnswer) | missing,
         ),
@@ -78,12 +78,12 @@ def document(version: str) -> dict[str, Any]:
             schemas.good(MatrixAnswer) | missing | refused,
         ),
         "/api/target/{name}/holds": _get(
-            "Why shards stand, with both sides and the ways out",
+            "Why shards are held or paused, with both sides and the ways out",
             (_NAME, _SHARD),
             schemas.good(HoldsAnswer) | missing | unread,
         ),
         "/healthz": _get(
-            "Whether the worker works",
+            "Whether the worker's agents consume",
             (),
             schemas.good(HealthAnswer)
             | {"503": schemas.answer(HealthAnswer, "The agents do not consume.")},
@@ -94,7 +94,7 @@ def document(version: str) -> dict[str, Any]:
         "info": {
             "title": "shardmerge agents",
             "version": version,
-            "description": "What a worker of the agents shows. Nothing can be changed here.",
+            "description": "What a worker of the agents knows about the pipeline. Calls only read.",
         },
         "paths": paths,
         "components": {"schemas": dict(sorted(schemas.known.items()))},
@@ -106,7 +106,7 @@ def _get(summary: str, parameters: tuple[Any, ...], responses: dict[str, Any]) -
 
 
 class _Schemas:
-    """JSON schemas of classes, as their plain form is."""
+    """JSON schemas of the plain forms of classes."""
 
     def __init__(self) -> None:
         self.known: dict[str, Any] = {}
@@ -169,7 +169,7 @@ def _first(cls: type) -> str:
 
 
 def _meanings(cls: type) -> dict[str, str]:
-    """Field → its meaning, from the docstring's attributes."""
+    """Field → its meaning, from the section Attributes of the docstring."""
     text = (inspect.getdoc(cls) or "").partition("Attributes:\n")[2]
     parts = _ATTRIBUTE.split(text)[1:]
     found = {}

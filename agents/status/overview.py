@@ -1,4 +1,4 @@
-"""A target in short: its state in one word, what needs somebody, and since when. Pure."""
+"""The summary of a target: its state in one word, what needs somebody, and since when. Pure."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .rates import rates
 from .view import ShardView, TargetView
 
 _FRESH_MS = 30_000
-"""A rate that was told longer ago is not the present one: an idle sink tells nothing."""
+"""An older rate is not the present one, because an idle sink does not report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something about a target that an operator should know, the worst first.
+    """Something about a target that an operator should know.
 
     Attributes:
-        state: ``failing``, ``refused``, ``held``, ``paused``, ``waiting`` or ``changed`` (the
-            table was changed by hand).
-        what: A sentence; with its code where it has one.
-        hint: What helps; "" for what ends by itself.
-        since_ms: When it began, in milliseconds since 1970; 0 where that is not known.
-        shards: Whom it concerns, sorted.
+        state: ``failing``, ``refused``, ``held``, ``paused``, ``changed`` (the table was changed by
+            hand) or ``waiting``.
+        what: A sentence; with a code if there is one.
+        hint: What the operator can do; "" for none.
+        since_ms: When it began, in milliseconds since 1970; 0 if that is not known.
+        shards: The shards that it concerns, sorted.
     """
 
     state: str
@@ -41,12 +41,13 @@ class TargetSummary:
     """One line of the overview.
 
     Attributes:
-        state: The worst of ``needs``; ``silent`` when the sink has told nothing of the target yet;
-            else ``flows``.
-        since_ms: When that began; 0 where nothing is wrong.
-        behind: Versions that are decided and not executed, debts aside.
-        parked: At most so many rows wait.
-        rows_per_s: By the sink's last two reports; None when they are not of the last half minute.
+        state: The state of the first of ``needs``. Without any, ``silent`` if the sink has not
+            reported on the target yet, else ``flows``.
+        since_ms: When that state began; 0 if that is not known.
+        needs: What an operator should know, the worst first.
+        behind: How many versions are decided and not executed. Debts do not count.
+        parked: Rows that wait, at most.
+        rows_per_s: From the sink's last two reports; None if the last one is older than 30 seconds.
     """
 
     target: TargetView
@@ -62,10 +63,10 @@ class TargetSummary:
 
 
 def summary(target: TargetView, now_ms: int) -> TargetSummary:
-    """A target in short.
+    """The summary of a target.
 
     Args:
-        target: Any.
+        target: The target.
         now_ms: Milliseconds since 1970.
     """
     found = tuple(needs(target))
@@ -88,7 +89,7 @@ def summary(target: TargetView, now_ms: int) -> TargetSummary:
 
 
 def needs(target: TargetView) -> Iterator[Need]:
-    """What an operator should know of a target, the worst first."""
+    """What an operator should know about a target, the worst first."""
     progress = target.progress
     if progress is not None and (failed := progress.failure) is not None:
         yield Need(
@@ -109,15 +110,6 @@ def needs(target: TargetView) -> Iterator[Need]:
             )
     for state in ("held", "paused"):
         yield from _standing(state, [s for s in target.shards if s.state == state])
-    groups: dict[tuple[str, str, str], list[tuple[ShardId, int]]] = {}
-    standing = {s.shard for s in target.shards if s.state in ("held", "paused")}
-    for shard in progress.shards if progress else ():
-        if shard.waiting and shard.shard not in standing:
-            key = (shard.code, shard.waiting, shard.hint)
-            groups.setdefault(key, []).append((shard.shard, shard.since_ms))
-    for (code, waiting, hint), shards in groups.items():
-        since = min((ms for _, ms in shards if ms), default=0)
-        yield Need("waiting", coded(code, waiting), hint, since, tuple(s for s, _ in shards))
     for each in progress.drift if progress else ():
         if needs_somebody(each.kind):
             what = f"decided is {each.expected or 'nothing'}, it has {each.found or 'nothing'}"
@@ -127,12 +119,21 @@ def needs(target: TargetView) -> Iterator[Need]:
                 f"shardmerge drift show {target.target} --pipeline FILE",
                 each.since_ms,
             )
+    groups: dict[tuple[str, str, str], list[tuple[ShardId, int]]] = {}
+    standing = {s.shard for s in target.shards if s.state in ("held", "paused")}
+    for shard in progress.shards if progress else ():
+        if shard.waiting and shard.shard not in standing:
+            key = (shard.code, shard.waiting, shard.hint)
+            groups.setdefault(key, []).append((shard.shard, shard.since_ms))
+    for (code, waiting, hint), shards in groups.items():
+        since = min((ms for _, ms in shards if ms), default=0)
+        yield Need("waiting", coded(code, waiting), hint, since, tuple(s for s, _ in shards))
 
 
 def _standing(state: str, shards: list[ShardView]) -> Iterator[Need]:
     groups: dict[tuple[str, str, str], list[ShardView]] = {}
     for shard in shards:
-        # The hint of a paused shard names it; the others' are the same but for the name.
+        # The hint of a paused shard has its name, and no other difference.
         hint = shard.hint if state == "held" else ""
         groups.setdefault((shard.code, shard.reason, hint), []).append(shard)
     for (code, reason, hint), alike in groups.items():

@@ -1,4 +1,4 @@
-"""What ``/api`` answers, as values: their plain form is the JSON. Pure.
+"""The answers of ``/api`` as values. The JSON is their plain form. Pure.
 
 Every field is always there. Later versions may add fields.
 """
@@ -17,7 +17,7 @@ from .matrix import Matrix
 from .view import StatusView, TargetView
 
 RECENT = 20
-"""Decisions of each target in the status of all; a target's own tells all that are kept."""
+"""Decisions of each target in ``/api/status``. ``/api/target/NAME`` has all that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ErrorAnswer:
     """Why there is no other answer.
 
     Attributes:
-        error: A sentence, with a code where it has one.
+        error: A sentence, with a code if there is one.
     """
 
     error: str
@@ -33,12 +33,13 @@ class ErrorAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
-    """Whether the worker works.
+    """Whether the worker's agents consume.
 
     Attributes:
-        ready: Whether its agents consume. Not while it starts, recovers or rebalances.
-        assigned: The partitions that its agents read.
-        view_caught_up: Whether everything that was in the topics when it started is shown.
+        ready: Whether they consume. False while the worker starts, recovers or rebalances.
+        assigned: The partitions that the agents read.
+        view_caught_up: Whether the pages show everything that was in the topics when the worker
+            started.
     """
 
     ready: bool
@@ -51,11 +52,11 @@ class ColumnAnswer:
     """One joined column.
 
     Attributes:
-        name: In the target.
+        name: The column's name in the target.
         definition: Type and properties as SQL.
-        id: Its identity.
-        partial: Whether some live shard lacks it.
-        missing_on: Those shards, sorted.
+        id: The column's identity.
+        partial: Whether some live shard lacks the column.
+        missing_on: The live shards that lack it, sorted.
     """
 
     name: str
@@ -72,12 +73,12 @@ class ShardAnswer:
     Attributes:
         shard: As ``source/database.table``.
         state: ``live``, ``held``, ``paused`` or ``left``.
-        version: Of the decision that brought it to this state.
-        position: Of the same, in its source.
-        reason: Why it is held or paused; "" otherwise.
-        hint: What ends that.
-        code: Of the reason.
-        since_ms: When that began, in milliseconds since 1970; 0 where it is not known.
+        version: Version of the decision that brought the shard to this state.
+        position: The place in the source's binlog that this decision is about.
+        reason: Why the shard is held or paused; "" otherwise.
+        hint: What ends the hold or the pause.
+        code: The code of the reason.
+        since_ms: When this state began, in milliseconds since 1970; 0 if that is not known.
     """
 
     shard: str
@@ -96,11 +97,11 @@ class TargetAnswer:
 
     Attributes:
         target: As ``database.table``.
-        version: Of its latest decision.
-        columns: The joined schema, in the target's order.
-        shards: Sorted; also those that left it.
-        decisions: Newest first.
-        progress: What the sink told last; null when it has told nothing.
+        version: Version of the latest decision.
+        columns: The columns of the joined schema, in the target's order.
+        shards: All shards, also those that left the target; sorted.
+        decisions: Decisions, newest first.
+        progress: The sink's last report; null if it has not reported yet.
     """
 
     target: str
@@ -116,9 +117,9 @@ class StatusAnswer:
     """All targets.
 
     Attributes:
-        pipeline: Its name.
-        caught_up: Whether everything that was in the topics when the worker started is shown.
-        targets: Sorted by name, each with its last 20 decisions.
+        pipeline: Name of the pipeline.
+        caught_up: Whether the answer has everything that was in the topics when the worker started.
+        targets: All targets, sorted by name, each with its last 20 decisions.
         ignored: The last decisions about statements that concern no shard, newest first.
     """
 
@@ -130,13 +131,14 @@ class StatusAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MatrixColumnAnswer:
-    """One column of the picture.
+    """One column of the matrix.
 
     Attributes:
-        name: In the target, or on the shards for a column that is left out.
-        id: Its identity; "" for a column that the target does not have.
-        definition: In the joined schema; "" likewise.
-        counts: Kind of a cell → how many shards have it, of all that the search found.
+        name: The name in the target; for a column that the target does not have, that on shards.
+        id: The column's identity; "" for a column that the target does not have.
+        definition: The definition in the joined schema; "" for a column that the target does not
+            have.
+        counts: Kind of cell → how many shards have it, of all shards that the search found.
     """
 
     name: str
@@ -152,7 +154,7 @@ class CellAnswer:
     Attributes:
         kind: ``same``, ``missing``, ``dropped``, ``renamed``, ``type differs``, ``left out`` or
             ``waits``.
-        text: What differs; "" for none.
+        text: What differs; "" for nothing.
     """
 
     kind: str
@@ -161,12 +163,12 @@ class CellAnswer:
 
 @dataclass(frozen=True, slots=True)
 class GroupAnswer:
-    """Shards that are alike.
+    """A group of equal shards.
 
     Attributes:
         state: ``held``, ``paused``, ``waits`` or ``flows``.
-        shards: Sorted.
-        cells: One for each of the columns.
+        shards: The shards of the group, sorted.
+        cells: One for each of ``columns``.
     """
 
     state: str
@@ -179,12 +181,14 @@ class MatrixAnswer:
     """Shards and columns of a target.
 
     Attributes:
-        columns: Those that are told.
-        alike: Names of the columns that are not told, because all shards have them.
-        groups: One part of the groups: shards that stand first, then the smallest.
-        group_count: How many groups there are.
-        page: Which part this is, from 1; of ``pages``.
-        pages: How many parts there are.
+        columns: The columns in this answer.
+        alike: Names of the columns that are left out of this answer, because all shards have them
+            as the target does.
+        groups: The groups of this page: held shards first, then paused, waiting and flowing ones;
+            in each state the smallest groups first.
+        group_count: How many groups all pages have.
+        page: Number of this page, from 1.
+        pages: How many pages there are.
         found: How many shards the search found.
         total: How many live shards the target has.
     """
@@ -201,13 +205,13 @@ class MatrixAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HoldAnswer:
-    """One reason for which shards stand.
+    """One reason why shards are held or paused.
 
     Attributes:
         conflict: The reason with both sides.
-        shard: The shard whose ways out are told; "" when none are.
-        ways: How it can go on.
-        waits_for: For the DDL lock: the shards that have not made that shard's change.
+        shard: The shard that ``ways`` are for; "" if there are no ways out in this answer.
+        ways: The ways out for ``shard``.
+        waits_for: For the DDL lock: the shards that have not made the change of ``shard``.
     """
 
     conflict: ShownConflict
@@ -218,11 +222,11 @@ class HoldAnswer:
 
 @dataclass(frozen=True, slots=True)
 class HoldsAnswer:
-    """Why shards of a target stand.
+    """Why shards of a target are held or paused.
 
     Attributes:
         target: As ``database.table``.
-        reasons: Holds before pauses.
+        reasons: The reasons, holds before pauses.
     """
 
     target: str
@@ -230,7 +234,7 @@ class HoldsAnswer:
 
 
 def status_answer(view: StatusView, pipeline: str, caught_up: bool) -> StatusAnswer:
-    """All targets, and what was ignored."""
+    """All targets, and the decisions about statements that concern no shard."""
     targets = tuple(target_answer(target, RECENT) for target in view.targets())
     return StatusAnswer(pipeline, caught_up, targets, view.ignored()[:RECENT])
 
@@ -239,8 +243,8 @@ def target_answer(target: TargetView, decisions: int | None = None) -> TargetAns
     """One target.
 
     Args:
-        target: Any.
-        decisions: How many of the newest are told; None for all that are kept.
+        target: The target.
+        decisions: How many of the newest decisions to return; None for all that are kept.
     """
     return TargetAnswer(
         str(target.target),
@@ -261,7 +265,7 @@ def target_answer(target: TargetView, decisions: int | None = None) -> TargetAns
 
 
 def matrix_answer(found: Matrix) -> MatrixAnswer:
-    """A target's shards and columns."""
+    """The answer of ``/api/target/NAME/matrix``."""
     return MatrixAnswer(
         tuple(
             MatrixColumnAnswer(
@@ -290,7 +294,7 @@ def matrix_answer(found: Matrix) -> MatrixAnswer:
 
 
 def holds_answer(target: str, reports: list[HoldReport]) -> HoldsAnswer:
-    """Why shards of a target stand."""
+    """The answer of ``/api/target/NAME/holds``."""
     reasons = (
         HoldAnswer(r.conflict, str(r.shard or ""), r.ways, tuple(map(str, r.waits_for)))
         for r in reports

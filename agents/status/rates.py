@@ -1,4 +1,4 @@
-"""What the sink told in the last minutes, for plots of rows per second and waiting rows. Pure."""
+"""The sink's last reports, for plots of rows per second and waiting rows. Pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Sample:
     """One report of the sink.
 
     Attributes:
-        ts_ms: When it was written, in milliseconds since 1970.
-        rows: Rows applied until then.
-        parked: At most so many rows waited then.
+        ts_ms: When the sink wrote it, in milliseconds since 1970.
+        rows: Rows that were applied until then.
+        parked: Rows that waited then, at most.
     """
 
     ts_ms: int
@@ -32,7 +32,7 @@ class Rate:
     """Rows per second between two reports.
 
     Attributes:
-        ts_ms: Of the later report.
+        ts_ms: When the later report was written, in milliseconds since 1970.
     """
 
     ts_ms: int
@@ -46,7 +46,7 @@ class Rates:
     _samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=MAX_SAMPLES))
 
     def add(self, progress: SinkProgress) -> None:
-        """Note a report; one that is not later than the last one is a repetition."""
+        """Note a report. A report that is not later than the last one is a repetition."""
         if self._samples and progress.ts_ms <= self._samples[-1].ts_ms:
             return
         parked = sum(shard.parked for shard in progress.shards if shard.waiting)
@@ -60,7 +60,7 @@ class Rates:
 def rates(samples: Sequence[Sample]) -> tuple[Rate, ...]:
     """Rows per second between neighbouring reports, oldest first.
 
-    A count that falls comes from control tables that were made anew: no rate is told there.
+    If the count falls, the control tables were made anew. Then there is no rate.
     """
     found = []
     for earlier, later in pairwise(samples):

@@ -19,13 +19,13 @@ _LEAST_RUN = 3
 
 @dataclass(frozen=True, slots=True)
 class ExecutedStatement:
-    """A statement of a decision, and how far the target is with it.
+    """A statement of a decision, and its state on the target.
 
     Attributes:
         state: ``executed``, ``debt``, ``waiting``, ``executing``, ``refused``, or ``not known``
-            while the sink has told nothing of this version.
-        detail: Who waits for whom, or what the target said.
-        since_ms: When the sink first saw that state, in milliseconds since 1970; 0 for unknown.
+            while the sink has not reported on this version.
+        detail: What the statement waits for, or what the target's server answered.
+        since_ms: When the sink first saw that state, in milliseconds since 1970; 0 if not known.
     """
 
     statement: TargetStatement
@@ -40,7 +40,7 @@ class TimelineEntry:
     """One decision.
 
     Attributes:
-        gate: What the rows of its shard behind it wait for, or waited for; "" without a gate.
+        gate: What later rows of the shard wait for, or waited for; "" without a gate.
     """
 
     decision: Decision
@@ -53,7 +53,7 @@ class TimelineRun:
     """Neighbouring decisions, newest first, never empty.
 
     Attributes:
-        is_quiet: Whether nothing came of them: they are shown folded up.
+        is_quiet: Whether they changed nothing. Then the page folds them up.
     """
 
     entries: tuple[TimelineEntry, ...]
@@ -65,9 +65,10 @@ class Lane:
     """One line of the picture of the last versions.
 
     Attributes:
-        name: A shard's, or ``target``.
-        marks: One for each version: an outcome, or for the target the state of its statements; ""
-            where the version is not of this lane.
+        name: Name of a shard, or ``target``.
+        marks: One for each version. On a shard's lane: the outcome, or ``released``. On the
+            target's lane: the worst state of its statements. "" if the version did nothing
+            on this lane.
     """
 
     name: str
@@ -79,8 +80,8 @@ class Lanes:
     """The picture of the last versions: one lane for the target, then those of the shards.
 
     Attributes:
-        versions: In their order, the latest last.
-        more: How many shards have decisions of these versions, and no lane.
+        versions: In ascending order.
+        more: How many more shards changed in these versions, and have no lane.
     """
 
     versions: tuple[int, ...]
@@ -92,18 +93,18 @@ def timeline(target: TargetView, first: int = 0, count: int | None = None) -> li
     """The decisions that are kept, newest first.
 
     Args:
-        target: Any.
-        first: How many of the newest are passed over.
-        count: How many are told at most; None for all.
+        target: The target.
+        first: How many of the newest decisions to skip.
+        count: Most decisions to return; None for all.
     """
     end = None if count is None else first + count
     return [_entry(decision, target.progress) for decision in target.decisions[first:end]]
 
 
 def runs(entries: Sequence[TimelineEntry]) -> list[TimelineRun]:
-    """The entries, with neighbours of which nothing came put together.
+    """The entries, with neighbours that changed nothing in one run.
 
-    So 10,000 shards that came with the same schema do not hide what did happen.
+    So 10,000 shards that came with the same schema do not hide the other decisions.
     """
     found: list[TimelineRun] = []
     for quiet, group in groupby(entries, _is_quiet):
@@ -124,14 +125,14 @@ def _is_quiet(entry: TimelineEntry) -> bool:
 def _entry(decision: Decision, progress: SinkProgress | None) -> TimelineEntry:
     gate = ""
     if decision.outcome is Outcome.HOLD:
-        gate = "rows behind it wait until a later version releases the shard"
+        gate = "later rows of the shard wait until a later version releases it"
     elif decision.shard is not None and decision.statements:
-        gate = f"rows behind it wait until version {decision.version} is executed, debts aside"
+        gate = f"later rows of the shard wait for version {decision.version}, but not for its debts"
     return TimelineEntry(decision, tuple(executed(decision, progress)), gate)
 
 
 def executed(decision: Decision, progress: SinkProgress | None) -> Iterator[ExecutedStatement]:
-    """A decision's statements with how far the target is with them."""
+    """A decision's statements, each with its state on the target."""
     open_ = _open(progress)
     for ordinal, statement in enumerate(decision.statements):
         found = open_.get((decision.version, ordinal))
@@ -152,8 +153,8 @@ def _open(progress: SinkProgress | None) -> dict[tuple[int, int], StatementProgr
 def lanes(target: TargetView) -> Lanes:
     """The last versions as a picture: who changed, who is held, and what the target executed.
 
-    A version in which a new shard came and nothing else happened is left out: with many shards, it
-    would hide what did happen.
+    Versions that changed nothing are left out, such as those of new shards with the joined schema.
+    With many shards they would hide the others.
     """
     told = [d for d in target.decisions if _counts(d)][:MAX_VERSIONS]
     told.reverse()

@@ -1,8 +1,8 @@
-"""What the status pages show, folded from the pipeline's topics. Pure.
+"""What the pages show, folded from the pipeline's topics. Pure.
 
-Any worker shows everything: the view is made of joined-schemas, ddl and sink-progress alone, not
-of the agents' tables. All three are keyed records of which the last one per key counts, so a
-repeated record changes nothing.
+The view is made from three topics alone: joined-schemas, ddl and sink-progress. It needs no table
+of the agents, so any worker can show everything. In all three topics the last record of a key
+counts, so a repeated record changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .rates import Rates, Sample
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""
 _MOST_SHARED = 100_000
-"""Columns and lists of columns that are kept to be shared among shards; then they start anew."""
+"""Most columns and column lists that shards can share. Beyond that, sharing starts anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +34,16 @@ class ShardView:
     """One shard of a target.
 
     Attributes:
-        state: ``live``, ``held`` (its rows wait at a gate), ``paused`` (an operator said so) or
-            ``left``.
-        version: Of the decision that brought it to this state.
-        position: Of the same.
-        reason, hint, code: Why it is held, what ends it, and the reason's code; "" otherwise.
+        state: ``live``, ``held`` (its rows wait at a gate), ``paused`` (by an operator or its
+            route) or ``left``.
+        version: Version of the decision that brought the shard to this state.
+        position: The place in the source's binlog that this decision is about.
+        reason, hint, code: Why the shard is held or paused, what ends that, and the code of the
+            reason; "" otherwise.
         columns: Its columns that count in the joined schema. Shards with equal columns mostly share
             one object, so that comparing them is cheap.
         latest: Its columns after all its changes; while it is held, these differ from ``columns``.
-        dropped: Identities that it had once and has no more.
+        dropped: Identities of columns that it had once and has no more.
         is_conflict: Whether it is held because there is no joined schema.
         ts_ms: When the schema change of that decision was made, in milliseconds since 1970.
     """
@@ -66,10 +67,10 @@ class ColumnView:
     """A joined column.
 
     Attributes:
-        column: As it is joined.
-        history: What happened to it, in version order.
-        partial: Whether some live shard lacks it.
-        missing_on: Those shards, sorted.
+        column: The joined column.
+        history: What happened to the column, in version order.
+        partial: Whether some live shard lacks the column.
+        missing_on: The live shards that lack it, sorted.
     """
 
     name: str
@@ -86,7 +87,7 @@ class TargetView:
     """One target as a page shows it; shards sorted, decisions newest first.
 
     Attributes:
-        samples: What the sink told in the last minutes, oldest first.
+        samples: The sink's last reports, oldest first.
     """
 
     target: TargetTable
@@ -100,7 +101,7 @@ class TargetView:
 
     @property
     def held(self) -> tuple[ShardView, ...]:
-        """The shards whose rows wait at a gate of a hold."""
+        """The held shards: their rows wait at the gate of a hold."""
         return tuple(s for s in self.shards if s.state == "held")
 
     @property
@@ -116,7 +117,7 @@ class _Target:
     version: int = 0
     shards: dict[ShardId, ShardView] = field(default_factory=dict)
     paused: dict[ShardId, int] = field(default_factory=dict)
-    """Since when, in milliseconds since 1970."""
+    """Shard → since when, in milliseconds since 1970."""
     decisions: deque[Decision] = field(default_factory=lambda: deque(maxlen=MAX_DECISIONS))
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     history: ColumnHistory = field(default_factory=ColumnHistory)
@@ -124,7 +125,7 @@ class _Target:
 
 
 class StatusView:
-    """The fold: records in, what the pages show out. Without I/O; not thread-safe."""
+    """Takes records, and gives what the pages show. Does no I/O; not thread-safe."""
 
     def __init__(self) -> None:
         self._targets: dict[TargetTable, _Target] = {}
@@ -132,10 +133,10 @@ class StatusView:
         self._columns: dict[ShardColumn, ShardColumn] = {}
         self._lists: dict[tuple[ShardColumn, ...], tuple[ShardColumn, ...]] = {}
         self.revision = 0
-        """How many records changed what is shown; a page is stale when this has grown."""
+        """How many records were applied. A page is stale when this has grown since it was made."""
 
     def apply(self, record: Record) -> None:
-        """Fold one record of the three topics; others change nothing."""
+        """Apply one record of the three topics. Any other record changes nothing that is shown."""
         self.revision += 1
         if isinstance(record, Decision):
             self._decision(record)
@@ -160,7 +161,7 @@ class StatusView:
     def states(
         self,
     ) -> Iterator[tuple[TargetTable, int, Mapping[Outcome, int], Iterator[ShardView]]]:
-        """Each target with its version, how many decisions had which outcome, and its shards."""
+        """Each target with its version, the number of decisions by outcome, and its shards."""
         for target, state in self._targets.items():
             shards = (as_paused(shard, state.paused) for shard in state.shards.values())
             yield target, state.version, state.outcomes, shards
@@ -186,7 +187,7 @@ class StatusView:
         state.outcomes[decision.outcome] += 1
         for release in decision.releases:
             known = state.shards.get(release.shard)
-            # A later change of a shard can still wait when an earlier one is let through.
+            # The shard stays held if the release ends before its latest change.
             if known is not None and known.version <= release.through:
                 columns = self._without(known.latest, release.left_out)
                 state.shards[release.shard] = replace(
@@ -219,7 +220,7 @@ class StatusView:
         )
 
     def _shared(self, columns: tuple[ShardColumn, ...]) -> tuple[ShardColumn, ...]:
-        """The first object with these columns: 10,000 shards of 50 columns have few lists."""
+        """The first list object with equal columns, so that 10,000 shards share few lists."""
         if len(self._columns) + len(self._lists) > _MOST_SHARED:
             self._columns.clear()
             self._lists.clear()
@@ -249,7 +250,7 @@ class StatusView:
 
 
 class _Missing:
-    """Which live shards lack a column; shards that share their columns are looked at once."""
+    """Finds the live shards that lack a column. Shards with one list object are checked once."""
 
     def __init__(self, shards: Iterable[ShardView]) -> None:
         self._alike: dict[int, tuple[frozenset[str], list[ShardId]]] = {}
@@ -299,11 +300,11 @@ def _after(
 
 
 def as_paused(shard: ShardView, paused: Mapping[ShardId, int]) -> ShardView:
-    """The shard as paused, if it is one of these and nothing holds it.
+    """The shard, with the state ``paused`` if it is paused and not held.
 
     Args:
-        shard: Any.
-        paused: Shard → since when, in milliseconds since 1970; 0 where that is not known.
+        shard: The shard.
+        paused: Paused shard → since when, in milliseconds since 1970; 0 if that is not known.
     """
     if shard.state != "live" or shard.shard not in paused:
         return shard

@@ -1,4 +1,4 @@
-"""The status view as metrics: sums over the shards of a target. Pure."""
+"""Metrics from the status view: sums over the shards of each target. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def view_samples(view: StatusView, now_ms: int) -> Iterator[Sample]:
     """The metrics of the pipeline's targets.
 
     Args:
-        view: Folded so far.
+        view: The view as it is now.
         now_ms: Milliseconds since 1970.
     """
     for target, version, outcomes, shards in view.states():

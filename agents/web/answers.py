@@ -1,4 +1,4 @@
-"""The answers of the web server: their headers, and what a query asks for. Pure."""
+"""Headers of the web server's answers, and how queries are read. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shardmerge.agents.status.plain import ErrorAnswer
 from shardmerge.schemas.records.plain import to_plain
 
 HEADERS = {
-    # Nothing is loaded from another host, and no script or style stands in a page.
+    # A page loads nothing from other hosts, and has no script or style in its HTML.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -37,7 +37,7 @@ def json_answer(value: Any, *, status: int = 200) -> web.Response:
 
 
 def asked_of(query: Mapping[str, str]) -> Asked:
-    """What a query asks for; what is no number counts as not asked."""
+    """What a query asks for. A parameter that is not a number, but should be, is ignored."""
     return Asked(
         search=query.get("search", "").strip(),
         every_column=query.get("columns") == "all",
@@ -47,9 +47,9 @@ def asked_of(query: Mapping[str, str]) -> Asked:
 
 
 def faulty(query: Mapping[str, str]) -> str:
-    """What of a query of ``/api`` is not as it must be, a sentence; "" when all is."""
+    """What is wrong with a query of ``/api``, a sentence; "" for nothing."""
     if query.get("columns", "all") != "all":
-        return "columns must be all, or not be given"
+        return "columns must be all, or be left out"
     page = query.get("page", "1")
     if not page.isascii() or _whole(page, 0) < 1:
         return "page must be a whole number from 1"

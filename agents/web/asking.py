@@ -1,4 +1,4 @@
-"""Pages about what the agents know now: ways out of holds, and the plan of a pasted statement."""
+"""The pages that need the agents' tables: ways out of holds, and plans of pasted statements."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _FOREIGN = ("cross-site", "same-site")
 class AskingPages:
     """Serves ``/target/<name>/holds`` and ``/plan``.
 
-    What the agents know is read, and asked, in a thread: one page at a time, because the agents
-    share this process.
+    A thread reads the agents' tables and asks their rules. It makes one page at a time, because the
+    agents share this process.
 
     Args:
-        pipeline: Whose.
-        path: Of the pipeline file, for the commands that are shown.
+        pipeline: The pipeline of the worker.
+        path: Path of the pipeline file, for the commands on the pages.
         view: Has the targets.
-        present: What the agents know now.
+        present: Reads the agents' tables.
         frame: Makes the frame of a page.
     """
 
@@ -60,7 +60,7 @@ class AskingPages:
         self._one = asyncio.Lock()
 
     async def holds(self, request: web.Request) -> web.Response:
-        """Both sides and the ways out of a target's shards that stand."""
+        """The page with both sides and the ways out, for a target's held and paused shards."""
         name = request.match_info["name"]
         target = self._view.target(name)
         if target is None:
@@ -92,8 +92,8 @@ class AskingPages:
     async def planned(self, request: web.Request) -> web.Response:
         """The plan of the statement that was pasted into the form."""
         if request.headers.get("Sec-Fetch-Site", "") in _FOREIGN:
-            # Nothing is changed by a plan, but it costs the agents' time.
-            raise web.HTTPForbidden(text="the form must be sent from its own page")
+            # A plan changes nothing, but it takes the agents' time.
+            raise web.HTTPForbidden(text="send the form from the page /plan of this worker")
         asked = _plan_asked(await request.post())
         targets = self._targets()
         try:

@@ -1,4 +1,4 @@
-"""Reads the pipeline's own topics into the status view: one background service per worker."""
+"""Reads the pipeline's topics into the status view, as a background service of each worker."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ RETRY_S = 2.0
 
 
 class ViewReader(Service):  # type: ignore[misc]
-    """Follows the topics from their beginning; outside of Faust's consumer and its group.
+    """Follows the topics from their beginning, with a consumer of its own and without a group.
 
-    If a broker does not answer, the pages become stale and the worker goes on. A record that cannot
-    be read is logged and left out of the pages.
+    If a broker does not answer, the worker goes on and the pages become stale. A record that cannot
+    be read is logged, and the pages lack it.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ViewReader(Service):  # type: ignore[misc]
         self._format = format_
         self._next = dict.fromkeys(self._partitions, 0)
         self.caught_up = False
-        """Whether everything that was in the topics when the reader started is in the view."""
+        """Whether the view has everything that was in the topics when the reader started."""
         super().__init__(**kwargs)
 
     @Service.task  # type: ignore[untyped-decorator]
@@ -81,9 +81,9 @@ class ViewReader(Service):  # type: ignore[misc]
             await consumer.stop()
 
     async def take(self, records: Iterable[Any]) -> None:
-        """Bring consecutive records of one partition into the view; of each key the last counts.
+        """Apply consecutive records of one partition to the view; of each key only the last one.
 
-        The agents share this event loop, and a worker that starts reads the whole history here. So
+        A worker that starts reads the whole history here, and the agents share this event loop. So
         the agents get their turn after every record.
         """
         for record in {record.key: record for record in records}.values():
@@ -91,7 +91,7 @@ class ViewReader(Service):  # type: ignore[misc]
             await asyncio.sleep(0)
 
     async def _reached(self, consumer: Any, ends: dict[TopicPartition, int]) -> bool:
-        """Compaction leaves gaps: the consumer's position counts, not the last record's."""
+        """Whether the consumer has reached the ends. Compaction may remove the last records."""
         for tp, end in ends.items():
             if await consumer.position(tp) < end:
                 return False

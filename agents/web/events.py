@@ -1,4 +1,4 @@
-"""Tells open pages that something changed, by server-sent events."""
+"""Sends open pages an event when something changed (server-sent events)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from aiohttp import web
 from .answers import HEADERS
 
 PAUSE_S = 1.0
-"""Between two looks at the revision: a page is told at most this often."""
+"""Seconds between two looks at the revision. A page gets at most one event in this time."""
 SILENCE_S = 15.0
-"""After so long without news a comment is sent, so that proxies keep the connection."""
+"""Seconds without an event after which a comment is sent, so that proxies keep the connection."""
 MAX_STREAMS = 100
-"""More open pages than this are not told; they fetch themselves anew from time to time."""
+"""Pages beyond this number get no events. They are fetched again from time to time."""
 
 
 class RevisionEvents:
-    """Serves ``/events``: the view's revision when a page asks, and again whenever it has changed.
+    """Serves ``/events``: the view's revision at once, and again whenever it has changed.
 
     Args:
-        revision: The present one.
+        revision: Returns the present revision.
     """
 
     def __init__(self, revision: Callable[[], int], *, pause_s: float = PAUSE_S) -> None:
@@ -36,7 +36,7 @@ class RevisionEvents:
         self._ended.set()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        """One page's answer; it goes on until the page or the worker ends."""
+        """The answer to one page. It lasts until the page or the worker ends."""
         if self._streams >= MAX_STREAMS:
             return web.Response(status=503, text="too many open pages", headers=HEADERS)
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})

@@ -1,4 +1,4 @@
-"""Reads from Kafka what the agents know now, when a page asks for it."""
+"""Reads the agents' tables from Kafka when a page needs them."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ TIMEOUT_S = 10.0
 
 
 class Present(Protocol):
-    """What the agents know now. The calls block."""
+    """The present contents of the agents' tables. The calls block."""
 
     def state(self, target: TargetTable) -> TargetState | None:
-        """The coordinator's state of a target; None when it has none."""
+        """The coordinator's state of a target; None if it has none."""
         ...
 
     def line(self) -> LineState:
-        """What both agents know."""
+        """The state of both agents."""
         ...
 
 
 class KafkaPresent:
-    """Reads the agents' tables from their changelogs, so that any worker can tell.
+    """Reads the agents' tables from their changelog topics, so any worker can do it.
 
-    A table is read again only when its topic has grown. The rows are kept as they are stored.
+    A table is read again only if its topic has grown. The rows are kept in their stored form.
 
     Args:
-        pipeline: Whose.
+        pipeline: The pipeline of the agents.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -64,7 +64,7 @@ class KafkaPresent:
         return replace(rows.state(target), defaults=utf8mb4_defaults(self._pipeline.sources))
 
     def line(self) -> LineState:
-        """What both agents know.
+        """The state of both agents.
 
         Raises:
             StackError: Kafka does not answer.
@@ -73,14 +73,14 @@ class KafkaPresent:
             topics.schema_changes(self._pipeline, s.name).name for s in self._pipeline.sources
         ]
         with self._reader() as reader:
-            # The coordinator's table has every change of the tracker's table that is older.
+            # The coordinator's table is read after the tracker's, so it is not the older one.
             tracker = self._rows(reader, TRACKER_TABLE)
             coordinator = self._rows(reader, COORDINATOR_TABLE)
             ends = {extent.topic: extent.end for extent in reader.extents(sources)}
         return line_state(self._pipeline, tracker, coordinator, ends)
 
     def _reader(self) -> TopicReader:
-        # The agents' user has rights to groups of this prefix only.
+        # The agents' user has rights only to groups with this prefix.
         group = f"{self._pipeline.name}-agents-pages"
         return TopicReader(self._pipeline.kafka, TIMEOUT_S, group)
 

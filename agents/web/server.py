@@ -1,4 +1,4 @@
-"""Faust's web server with our pages instead of Faust's own, which show the tables' raw content."""
+"""Faust's web server with our pages. Faust's own would show the raw contents of the tables."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ from .present import Present
 
 
 class StatusWeb(FaustWeb):  # type: ignore[misc]
-    """Serves the pages, what they load, ``/api``, health and metrics.
+    """Serves the pages, their assets, ``/api``, health and metrics.
 
-    Pages are made in a thread of their own: the agents share this event loop.
+    A thread makes the pages, because the agents share this event loop.
 
     Args:
-        pipeline: Whose.
-        path: Of the pipeline file, for the commands that are shown.
+        pipeline: The pipeline of the worker.
+        path: Path of the pipeline file, for the commands on the pages.
         view: What the pages show.
-        reader: What feeds the view.
-        present: What the agents know now.
-        measured: What the worker counts besides the view. It is told whether the agents consume.
+        reader: Feeds the view.
+        present: Reads the agents' tables.
+        measured: Returns the metrics that are not from the view. Its argument says whether the
+            agents consume.
     """
 
     default_blueprints = ()
@@ -87,7 +88,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         for route, handler in routes.items():
             self.web_app.router.add_get(route, handler)
         self.web_app.router.add_post("/plan", asking.planned)
-        # aiohttp waits for open answers before it ends.
+        # aiohttp waits for open answers before it stops.
         self.web_app.on_shutdown.append(self._events.end)
 
     def _frame(self) -> render.Frame:
@@ -110,7 +111,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         asset = assets().get(request.match_info["name"])
         if asset is None:
             raise web.HTTPNotFound
-        # The version in the address is that of the content.
+        # The address has the version of the content, so a new content has a new address.
         headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
         return web.Response(
             body=asset.content, content_type=asset.content_type, charset="utf-8", headers=headers

@@ -1,1 +1,1 @@
-"""``shardmerge cutover``: hands a target over to the applications, and takes it back."""
+"""``shardmerge cutover``: moves the applications to a target, and back to its shards."""

@@ -33,50 +33,57 @@ from .tidying import DEFAULTS, ORIGIN
     "--read-only",
     "read_only",
     is_flag=True,
-    help="Let the sources take no more writes: super_read_only, on MariaDB read_only.",
+    help="Make the sources refuse writes: set super_read_only, on MariaDB read_only.",
 )
-@click.option("--stopped", is_flag=True, help="You say that nobody writes to the shards any more.")
+@click.option(
+    "--stopped", is_flag=True, help="Nobody writes to the shards any more: you stopped them."
+)
 @click.option(
     "--drop",
     multiple=True,
     type=click.Choice([DEFAULTS, ORIGIN]),
-    help="defaults: those that no shard gave a column. origin: the origin columns; then there is "
-    "no way back.",
+    help="Drop what only the merging needed. defaults: those that no shard gave a column. origin: "
+    "the origin columns; then there is no way back.",
 )
-@click.option("--undo", is_flag=True, help="Go back, as long as no application wrote to TARGET.")
+@click.option(
+    "--undo",
+    is_flag=True,
+    help="Go back to the shards, as long as no application wrote to TARGET.",
+)
 @click.option(
     "--yes",
     is_flag=True,
-    help="Other targets of the sources may be stopped, too, and there may be no way back.",
+    help="Answer yes to what the command would ask: writes for other targets may stop, there may "
+    "be no way back, and --undo may make a source writable that another cut-over needs read-only.",
 )
 @click.option(
     "--unproven",
     is_flag=True,
-    help="With --undo: you say that no application wrote to TARGET; nothing is compared.",
+    help="With --undo: do not compare, because you know that no application wrote to TARGET.",
 )
 @click.option(
     "--max-lag",
     default=10_000,
     show_default=True,
     type=click.IntRange(0),
-    help="Rows that may wait in Kafka before writes are stopped.",
+    help="Most rows that may wait in Kafka before the writes stop.",
 )
 @click.option(
     "--rate",
     type=click.IntRange(1),
-    help="Rows a second at most that are compared, counted on all servers together.",
+    help="Most rows a second that a comparison reads, on all servers together.",
 )
 @click.option(
     "--patience",
     default=120.0,
     show_default=True,
-    help="Seconds to wait for the target to apply what the sources have written.",
+    help="Longest wait, in seconds, until the target has applied what the sources wrote.",
 )
 @click.option(
     "--by",
     default=login_name,
     show_default="your login name",
-    help="Who gives the command; the record keeps it.",
+    help="Who gives the command; stored with the cut-over.",
 )
 @json_option
 def cutover(
@@ -96,11 +103,11 @@ def cutover(
     by: str,
     as_json: bool,
 ) -> None:
-    """Hand TARGET (DATABASE.TABLE) over to the applications, or take it back with --undo.
+    """Move the applications from the shards to TARGET (DATABASE.TABLE), or back with --undo.
 
-    The command proves that TARGET has every row of its shards, at a moment after which nobody
-    writes to them. It goes on with each call from where an earlier one ended, also a killed one.
-    Each step is told on standard error.
+    The command proves that TARGET has every row of its shards, and that no shard got a row
+    afterwards. Each call goes on from where an earlier one ended, even if that one was killed. The
+    command names each step on standard error before it begins.
 
     Ends with 0 when applications may write to TARGET, when the way back is complete, or when a
     rehearsal found nothing to do first; with 1 when something has to be done first; with 2 when the
@@ -155,8 +162,8 @@ def _check(pipeline: Pipeline) -> None:
     if pipeline.target.catalog is not None:
         raise ConfigError(
             f"a target of the kind {pipeline.target.kind} cannot be cut over",
-            hint="cutover compares target and shards, which is possible for targets of the kinds "
-            "mysql, mariadb and tidb",
+            hint="cutover compares the target with its shards. It can do so for the kinds mysql, "
+            "mariadb and tidb",
             code="SM-6715",
         )
 

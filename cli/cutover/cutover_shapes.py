@@ -12,7 +12,7 @@ class CutoverReason:
     Attributes:
         code: Such as ``SM-6705``.
         text: What was seen, and where.
-        hint: What you can do; "" when the text says it all.
+        hint: What you can do; "" for nothing more than ``text`` says.
     """
 
     code: str
@@ -27,12 +27,12 @@ class CutoverStep:
     Attributes:
         name: ``compare``, ``read-only``, ``note``, ``catch-up``, ``prove``, ``close``, ``tidy`` or
             ``open``; on the way back ``compare-back``, ``turn-back``, ``restore``, ``reopen``,
-            ``writable`` or ``forget``; ``refuse``, ``ask`` or ``forget-ends`` where something has
-            to be done first; ``done`` when nothing is left to do.
-        does: What it does, a sentence.
-        source: The source that it changes; "" for none.
-        statements: What it executes, as SQL.
-        done: Whether it was carried out; false in a rehearsal.
+            ``writable`` or ``forget``. ``refuse``, ``ask`` and ``forget-ends``: something has to be
+            done first. ``done``: nothing is left to do.
+        does: What the step does, without a subject, such as ``compare all rows again``.
+        source: The source that the step changes; "" for none.
+        statements: The SQL that the step executes.
+        done: Whether the step was carried out; false in a rehearsal.
     """
 
     name: str
@@ -44,11 +44,11 @@ class CutoverStep:
 
 @dataclass(frozen=True, slots=True)
 class SourceEnd:
-    """Where the binlog of a source ended when nobody wrote any more.
+    """Where the binlog of a source ended after the writes had stopped.
 
     Attributes:
-        source: Its name.
-        position: As ``file:position``.
+        source: Name of the source.
+        position: The end, as ``file:position``.
     """
 
     source: str
@@ -63,16 +63,17 @@ class CutoverReport:
         target: As ``database.table``.
         state: ``open`` (applications may write to the target), ``waits`` (something has to be done
             first), ``rehearsed``, or ``back`` (the pipeline goes on as before).
-        by: Who began the cut-over; "" when none is begun.
-        begun: When.
+        by: Who began the cut-over; "" when none has begun.
+        begun: When it began.
         opened: When applications were allowed to write to the target; "" before.
-        steps: What this call did, or a rehearsal found that it would do.
-        reasons: What has to be done first; in a rehearsal also what would have to be.
+        steps: The steps that this call carried out; for a rehearsal, the steps that would follow.
+        reasons: What has to be done first. A rehearsal also has what later steps would ask for.
         ends: The noted ends of the sources' binlogs.
-        rows: Rows that were compared behind these ends; 0 before.
+        rows: How many rows were compared after the ends were noted; 0 before.
         read_only: The sources that the command has made read-only.
-        notes: What should be known, as sentences.
-        way_back: Whether ``--undo`` is still possible, as far as the command knows.
+        notes: What the operator should know, as sentences.
+        way_back: Whether a cut-over has begun and no step of it is final. Whether applications have
+            written to the target is not looked at.
     """
 
     target: str

@@ -1,4 +1,4 @@
-"""Whether a target's table is still what was decided: the one place that a cut-over asks. Pure."""
+"""Whether a target's table is still as decided, as a cut-over asks it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What steps lead to: for the record, and for a rehearsal. Pure."""
+"""What each step changes: in the stored record, and in what a rehearsal foresees. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from .seen import ENDS, Act, Seen, SourceSeen, Step, Wishes
 
 
 def foreseen(seen: Seen, wishes: Wishes, *, back: bool = False) -> list[Step]:
-    """The steps that would follow, if each went well.
+    """The steps that would follow if each of them succeeds.
+
+    An obstacle or a question is one of these steps. The list goes on as if the operator had removed
+    the obstacle and answered yes.
 
     Args:
-        seen: As everything is now.
-        wishes: What the operator told. Obstacles and questions are among the steps, and those that
-            would follow them come as well.
-        back: Whether the way back is wanted.
+        seen: What a look found now.
+        wishes: The operator's options.
+        back: Whether the operator wants to go back.
     """
     steps: list[Step] = []
     if not back and seen.obstacles:
@@ -40,7 +42,7 @@ def foreseen(seen: Seen, wishes: Wishes, *, back: bool = False) -> list[Step]:
 
 
 def record_before(record: CutoverRecord, step: Step) -> CutoverRecord:
-    """What must be stored before a step is carried out, so that the way back is known."""
+    """The record to store before a step, so that a killed call leaves its way back stored."""
     match step:
         case Step(act=Act.READ_ONLY, source=SourceSeen(name=name, before=before)):
             if all(made.source != name for made in record.read_only):
@@ -53,12 +55,12 @@ def record_before(record: CutoverRecord, step: Step) -> CutoverRecord:
 def record_after(
     record: CutoverRecord, step: Step, now: str, *, noted: tuple[NotedEnd, ...] = (), rows: int = 0
 ) -> CutoverRecord:
-    """What is stored when a step has ended well.
+    """The record to store after a step has succeeded.
 
     Args:
-        record: As it was stored before.
-        step: That ended.
-        now: When, as text.
+        record: The record that was stored before the step.
+        step: The step.
+        now: The present time, as text.
         noted: For ``NOTE``: the ends.
         rows: For ``PROVE``: how many rows were compared.
     """
@@ -89,7 +91,7 @@ def record_after(
 
 
 def after(seen: Seen, step: Step) -> Seen:
-    """What the next look finds if a step ends well and nobody else does anything."""
+    """What the next look finds if the step succeeds and nobody else changes anything."""
     noted = tuple(NotedEnd(source.name, BEGINNING) for source in seen.sources)
     record = record_after(record_before(seen.record, step), step, "later", noted=noted)
     seen = replace(seen, record=record)

@@ -1,4 +1,4 @@
-"""Looks at everything that the next step of a cut-over depends on."""
+"""Reads from topics and servers everything that the next step of a cut-over depends on."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from .obstacles import obstacles_of, source_obstacles
 from .seen import Reason, Seen, Wishes
 from .source_servers import SourceServers
 from .target_server import TargetServer
-from .tidying import MergedTable, Tidying, id_column, tidying
+from .tidying import MergedTable, Tidying, counted_column, tidying
 
 _MOMENT_S = 15.0
 _PAUSE_S = 1.0
 _RECENT_S = 60.0
-"""The topics are not read again for so many seconds after nothing hindered. What comes up meanwhile
-the next comparison finds."""
+"""After a look without an obstacle, the topics are not read again for this many seconds. The next
+comparison finds an obstacle that appears meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the operator told about the target.
+    """The operator's options about the target.
 
     Attributes:
         drop: See ``tidying``.
-        most_parked: How many rows may wait in Kafka before writes are stopped.
+        most_parked: Most rows that may wait in Kafka before the writes stop.
     """
 
     drop: Sequence[str] = ()
@@ -56,11 +56,12 @@ class Looks:
     """Looks at a pipeline and its servers.
 
     Args:
-        pipeline: The target's.
-        target: That is cut over.
-        server: The target's.
-        wishes: What the operator told.
-        bounds: Likewise.
+        pipeline: The pipeline of the target.
+        target: The target that is cut over.
+        server: The target's server.
+        wishes: The operator's options.
+        bounds: The operator's options about the target.
+        ask: Reads the status of the pipeline.
 
     Raises:
         ConfigError: There is no such target.
@@ -88,10 +89,10 @@ class Looks:
         self._free_until = float("-inf")
 
     def look(self, *, back: bool = False, unchanged: bool = False) -> Seen:
-        """What is so now.
+        """What everything is like now.
 
         Args:
-            back: Whether the way back is wanted, which nothing hinders.
+            back: Whether the operator wants to go back. Then no obstacles are looked for.
             unchanged: See ``Seen``.
 
         Raises:
@@ -111,7 +112,7 @@ class Looks:
         return Seen(record, closed, sources, obstacles, found.statements)
 
     def _before_the_end(self) -> tuple[Reason, ...]:
-        """What hinders. Under traffic a shard can wait for only a moment."""
+        """The obstacles that last: under traffic a shard may wait for just a moment."""
         if time.monotonic() < self._free_until:
             return ()
         until = time.monotonic() + _MOMENT_S
@@ -150,14 +151,14 @@ class Looks:
             [column.name for column in state.policies.origin.columns],
             self._pipeline.target.kind,
         )
-        return tidying(merged, self._bounds.drop, self._server.largest(id_column(merged)))
+        return tidying(merged, self._bounds.drop, self._server.largest(counted_column(merged)))
 
     def shards(self) -> list[ShardId]:
         """The live shards of the target, sorted."""
         return sorted(self._state.shards)
 
     def _state_of(self) -> TargetState:
-        """The target as the agents' table has it; else as its log does, which takes longer."""
+        """The state from the agents' table; else from the target's log, which takes longer."""
         known = self._known.states.get(self._target)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""What must be mended before a target is cut over, as the topics and servers tell it. Pure."""
+"""The obstacles to a cut-over that topics and servers show. Pure."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from shardmerge.spark_sink.planning.progress import CLOSED
 from .seen import Reason
 
 _MOMENTARY = ("SM-1605", "SM-1606")
-"""Waits for the barrier, and for an open transaction. While they last, rows are parked, and their
-number is an obstacle of its own."""
-_STATUS_HINT = "`shardmerge status` shows what it waits for, `shardmerge explain` what ends that"
+"""Waits for the barrier and for an open transaction: they end by themselves. Too many parked rows
+are an obstacle of their own (SM-6706)."""
+_STATUS_HINT = (
+    "`shardmerge status` shows what it waits for, `shardmerge explain` what ends the wait"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What a source's server says that matters before writes are stopped.
+    """What may still write to a source although its applications are stopped.
 
     Attributes:
-        replicates: From which server it replicates and how far, while something may still come from
-            there; "" otherwise.
-        writing: How many open transactions have changed rows; 0 when that cannot be seen.
+        replicates: Says from which server rows may still come; "" if from none.
+        writing: How many transactions have changed rows and stay open; 0 when the user cannot see
+            them.
     """
 
     name: str
@@ -38,13 +40,13 @@ class SourceState:
 def obstacles_of(
     status: PipelineStatus, target: TargetTable, facts: TableFacts, most_parked: int
 ) -> tuple[Reason, ...]:
-    """What the topics, Kafka Connect and the agents tell.
+    """The obstacles that the topics, Kafka Connect and the agents show.
 
     Args:
-        status: Of the whole pipeline.
-        target: That is to be cut over.
-        facts: What the topics say of it for a comparison.
-        most_parked: How many rows may wait in Kafka, at most.
+        status: The status of the whole pipeline.
+        target: The target that is cut over.
+        facts: What a comparison knows about the target from the topics.
+        most_parked: Most rows that may wait in Kafka.
     """
     found = [*_of_parts(status, {shard.shard.source for shard in facts.shards})]
     for each in status.targets:
@@ -60,26 +62,25 @@ def obstacles_of(
             Reason(
                 "SM-6705",
                 f"{target}: statements are being decided or executed",
-                "run the command again when `shardmerge status` shows none",
+                "run the command again when `shardmerge status` shows no open statement",
             )
         )
     return tuple(found)
 
 
 def source_obstacles(sources: Sequence[SourceState], *, stopped: bool) -> tuple[Reason, ...]:
-    """What the sources' servers tell.
+    """The obstacles that the sources' servers show.
 
     Args:
-        sources: Those with shards of the target.
+        sources: The sources with shards of the target.
         stopped: Whether the operator says that nobody writes.
     """
     found = [
         Reason(
             "SM-6713",
             f"source {source.name} is a replica: {source.replicates}",
-            "its rows come from that server, whatever is stopped here: stop the writes there, wait "
-            "until the replica has executed everything, execute STOP REPLICA on it, and run the "
-            "command again",
+            "stop the writes on the server that it replicates from. Wait until the replica has "
+            "executed everything, execute STOP REPLICA on it, and run the command again",
         )
         for source in sources
         if source.replicates
@@ -88,8 +89,8 @@ def source_obstacles(sources: Sequence[SourceState], *, stopped: bool) -> tuple[
         found += [
             Reason(
                 "SM-6714",
-                f"source {source.name}: {source.writing} open transactions have changed rows",
-                "end them: see information_schema.INNODB_TRX on the source",
+                f"source {source.name}: {source.writing} transactions that changed rows stay open",
+                "end them: information_schema.INNODB_TRX on the source shows them",
             )
             for source in sources
             if source.writing
@@ -98,7 +99,7 @@ def source_obstacles(sources: Sequence[SourceState], *, stopped: bool) -> tuple[
 
 
 def _passing(status: PipelineStatus, target: TargetTable) -> set[str]:
-    """The shards that wait for what comes by itself within moments, as under traffic."""
+    """The shards with a wait that ends by itself within moments, as under traffic."""
     return {
         shard.shard
         for each in status.targets
@@ -115,7 +116,7 @@ def _of_parts(status: PipelineStatus, sources: set[str]) -> Iterator[Reason]:
             yield Reason("SM-6704", connector_fault(connector), hint)
     missing = sources - {connector.source for connector in status.connectors}
     for name in sorted(missing):
-        yield Reason("SM-6704", f"Kafka Connect does not tell whether source {name} is read")
+        yield Reason("SM-6704", f"Kafka Connect does not say whether source {name} has a connector")
     if status.agents is None or not status.agents.workers:
         yield Reason("SM-6704", "no agents' worker runs, so statements are not decided")
     if status.target_server.error:
@@ -138,8 +139,8 @@ def _of_target(target: TargetStatus, most_parked: int) -> Iterator[Reason]:
     if target.disabled_since:
         yield Reason(
             "SM-6705",
-            f"{target.target} has been disabled since {target.disabled_since}, and keeps a schema "
-            "that its shards may have left",
+            f"{target.target} has been disabled since {target.disabled_since}: its schema does not "
+            "follow its shards",
             f"`shardmerge command enable --pipeline FILE --target {target.target}`",
         )
     parked = sum(shard.parked for shard in target.shards)
@@ -147,8 +148,8 @@ def _of_target(target: TargetStatus, most_parked: int) -> Iterator[Reason]:
         yield Reason(
             "SM-6706",
             f"{parked} rows wait in Kafka, and --max-lag allows {most_parked}",
-            "wait until the target has applied them: while writes are stopped, applications wait "
-            "for that",
+            "wait until the target has applied them. Once the writes have stopped, applications "
+            "would wait for it",
         )
 
 

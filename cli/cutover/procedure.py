@@ -1,28 +1,32 @@
-"""The steps of a cut-over: from what was seen to the one step that is next. Pure.
+"""The steps of a cut-over: what was seen decides which step is next. Pure.
 
-Theory of operation. Before each step everything is looked at anew, so a call that was killed goes
-on with the next one. Each step may be repeated.
+Theory of operation. Before each step the command looks at everything anew, so the next call goes on
+where a killed one ended. Each step may be repeated.
 
-1. ``COMPARE``: all rows are compared while the shards are written to. So nobody stops their
+1. ``COMPARE``: all rows are compared while applications write to the shards. So nobody stops the
    applications for a target that differs.
-2. ``READ_ONLY``: the sources take no more writes, or the operator says that nobody writes.
+2. ``READ_ONLY``: the sources refuse writes. This step is left out if the operator says that nobody
+   writes.
 3. ``NOTE``: the ends of the sources' binlogs are noted.
-4. ``CATCH_UP``: the target has applied everything up to there.
+4. ``CATCH_UP``: the command waits until the target has applied everything up to these ends.
 5. ``PROVE``: all rows are compared again.
-6. ``CLOSE``: the sink may not change the target any more. No transaction of it is open then.
-7. ``TIDY``: what served the merging alone is removed, one statement a step.
+6. ``CLOSE``: the sink may not change the target any more. When the step ends, the sink has no open
+   transaction there.
+7. ``TIDY``: the table gets what applications need and loses what only the merging needed, one
+   statement a step.
 8. ``OPEN``: applications may write to the target.
 
-From step 3 on, each look reads the binlogs behind the noted ends. A row or a DDL statement there
-that concerns the target's shards makes the proof void: the target is opened to the sink again
-(``REOPEN``), the noted ends are forgotten (``FORGET_ENDS``), and the call ends. So ``OPEN`` comes
-only if nothing was written to the shards between the noted ends and the last look, which is later
-than ``CLOSE``.
+After step 3, each look reads the binlogs behind the noted ends. A row or a DDL statement there that
+concerns the target's shards makes the proof void. Then tidied statements are taken back
+(``RESTORE``), the sink may change the target again (``REOPEN``), the noted ends are forgotten
+(``FORGET_ENDS``), and the call ends. The last look comes after ``CLOSE``. So ``OPEN`` comes only if
+nothing was written to the shards between the noted ends and that look.
 
 The way back: ``COMPARE_BACK`` proves that applications have changed nothing in the target since
-``OPEN``, unless the operator says so. From ``TURN_BACK`` on only the way back can be gone on with.
-``RESTORE`` takes the statements of step 7 back, ``REOPEN`` lets the sink go on, ``WRITABLE`` gives
-the sources the settings that they had, and ``FORGET`` removes the record.
+``OPEN``. It is left out if the operator vouches for that, or if ``OPEN`` was not reached. After
+``TURN_BACK`` the command goes on only with ``--undo``. ``RESTORE`` takes the statements of step 7
+back, ``REOPEN`` lets the sink go on, ``WRITABLE`` gives the sources their earlier settings, and
+``FORGET`` removes the record.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ def next_step(seen: Seen, wishes: Wishes) -> Step:
     if record.undoing:
         return Step(Act.REFUSE, (_TURNED_BACK,))
     if record.opened:
-        return Step(Act.DONE)
+        return Step(Act.DONE, tuple(Reason("SM-6708", w, _LOST_HINT) for w in seen.written[:_MOST]))
     if not seen.sources:
         return Step(Act.REFUSE, (_NO_SHARD,))
     if record.noted and seen.written:
@@ -112,22 +116,22 @@ def next_step_back(seen: Seen, wishes: Wishes) -> Step:
 
 
 def read_only_sql(source: SourceSeen) -> tuple[str, ...]:
-    """What makes a source refuse writes. MariaDB has no ``super_read_only``."""
+    """The SQL that makes a source refuse writes. MariaDB has no ``super_read_only``."""
     variable = "read_only" if source.flavour == "mariadb" else "super_read_only"
     return (f"SET GLOBAL {variable} = ON",)
 
 
 def writable_sql(source: SourceSeen) -> tuple[str, ...]:
-    """What gives a source back the settings that it had."""
+    """The SQL that gives a source its earlier settings back."""
     return tuple(f"SET GLOBAL {name} = {value}" for name, value in source.before)
 
 
 def _void(seen: Seen) -> Step:
-    """What follows when something was written behind the noted ends."""
+    """The next step after something was written behind the noted ends."""
     final = next((t for t in seen.record.tidied if not t.back), None)
     if final is not None:
         told = "; ".join(seen.written[:_MOST])
-        return Step(Act.REFUSE, (Reason("SM-6709", f"{told}; {_LATE}", _LATE_HINT),))
+        return Step(Act.REFUSE, (Reason("SM-6709", f"{told}: {_LATE}", _LATE_HINT),))
     if seen.record.tidied:
         last = seen.record.tidied[-1]
         return Step(Act.RESTORE, statements=(last.back,), tidied=last)
@@ -139,24 +143,29 @@ def _void(seen: Seen) -> Step:
 
 _MOST = 5
 _WRITTEN_HINT = (
-    "see who still writes there and stop it, then run the command again: it notes the ends of the "
-    "binlogs anew"
+    "find who still writes there, and stop it. Then run the command again: it notes the ends of "
+    "the binlogs anew"
+)
+_LOST_HINT = (
+    "the target was handed over before, and does not get it: stop who writes to the shards, then "
+    "write these rows into the target by hand"
 )
 _LATE = (
-    "that is behind the noted end, and the target has lost its origin columns, without which the "
-    "sink cannot apply it"
+    "that is behind the noted end. The sink cannot apply it, because the target has no origin "
+    "columns any more"
 )
-_LATE_HINT = "write these rows into the target by hand, and stop who writes to the shards"
+_LATE_HINT = "stop who writes to the shards, then write these rows into the target by hand"
 _TURNED_BACK = Reason(
     "SM-6710",
-    "the way back of this cut-over was begun and has not ended",
+    "an earlier call with --undo began the way back, and did not end it",
     "complete it with `shardmerge cutover --undo`; then a new cut-over can begin",
 )
 
 _NO_SHARD = Reason(
     "SM-6705",
     "the target has no live shard, so nothing can be compared",
-    "`shardmerge status` shows the shards; without any, nothing but the target has rows",
+    "`shardmerge status` shows the shards. If there is none, only the target has rows, and "
+    "applications can use it",
 )
 
 
@@ -164,9 +173,9 @@ def _asked(seen: Seen) -> Reason:
     names = ", ".join(source.name for source in seen.sources if not source.read_only)
     return Reason(
         "SM-6701",
-        f"everything is ready; now nobody may write to the shards on {names} any more",
-        "stop the applications and run the command again with --stopped, or let it set "
-        "super_read_only with --read-only",
+        f"everything is ready. Now the writes to the shards on {names} have to stop",
+        "run the command again with --read-only: it makes the sources refuse writes. Or stop the "
+        "applications, and run it again with --stopped",
     )
 
 
@@ -175,7 +184,8 @@ def _shared(sources: list[SourceSeen]) -> tuple[Reason, ...]:
         Reason(
             "SM-6702",
             f"with source {source.name} read-only, writes for {', '.join(source.shared)} stop, too",
-            "add --yes if that may be, or stop only the writes for this target and use --stopped",
+            "add --yes if these writes may stop. Or stop only the writes for this target yourself, "
+            "and use --stopped",
         )
         for source in sources
         if source.shared
@@ -186,8 +196,8 @@ def _handed_over(source: SourceSeen) -> Reason:
     others = ", ".join(source.handed_over)
     return Reason(
         "SM-6721",
-        f"source {source.name} would take writes again, and {others} was cut over from it as well",
-        "add --yes if nobody writes to the shards of that target; otherwise take it back first",
+        f"source {source.name} would take writes again, but {others} was cut over from it, too",
+        f"add --yes if nobody writes to the shards of {others}; otherwise take that back first",
     )
 
 
@@ -195,15 +205,14 @@ def _final(untidy: Tidied) -> Reason:
     return Reason(
         "SM-6703",
         f"after {untidy.sql!r} there is no way back",
-        "add --yes if that may be, or leave out --drop",
+        "add --yes if you need no way back; otherwise leave out --drop origin",
     )
 
 
 def _gone(tidied: Tidied) -> Reason:
     return Reason(
         "SM-6711",
-        f"{tidied.sql!r} was executed, and the values that it removed are gone: there is no way "
-        "back",
-        "the applications stay with the target; a new pipeline can merge the shards from the "
-        "beginning",
+        f"there is no way back: {tidied.sql!r} was executed, and its values are gone",
+        "let the applications go on with the target; a new pipeline can merge the shards again "
+        "from the beginning",
     )

@@ -1,4 +1,4 @@
-"""What is stored of a cut-over, so that the next call goes on where one ended. Pure."""
+"""The stored record of a cut-over: the next call goes on from it. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class MadeReadOnly:
     """A source that the command has made read-only, or is about to.
 
     Attributes:
-        source: Its name.
-        before: Variables and the values that they had before, in the order of setting them back.
+        source: Name of the source.
+        before: Variables with their earlier values, in the order in which they are set back.
     """
 
     source: str
@@ -22,7 +22,7 @@ class MadeReadOnly:
 
 @dataclass(frozen=True, slots=True)
 class NotedEnd:
-    """Where the binlog of a source ended when nobody was to write to it any more."""
+    """Where the binlog of a source ended after the writes had stopped."""
 
     source: str
     position: SourcePosition
@@ -30,11 +30,11 @@ class NotedEnd:
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """A statement that was executed on the target, or was about to be.
+    """A statement of step ``tidy`` that was executed on the target, or was about to be.
 
     Attributes:
         sql: The statement.
-        back: The statement that takes its effect back; "" when there is none.
+        back: The statement that undoes it; "" when nothing can.
     """
 
     sql: str
@@ -46,17 +46,17 @@ class CutoverRecord:
     """How far the cut-over of a target is. It is stored in the target's control database.
 
     Attributes:
-        by: Who began it; "" when none is begun.
-        begun: When.
+        by: Who began it; "" when none has begun.
+        begun: When it began.
         compared: When the comparison under traffic ended without a difference; "" before.
         read_only: The sources that the command has made read-only.
         noted: The ends of the sources' binlogs; empty before they are noted.
         passed: Whether the target has applied everything up to the noted ends.
         proven: Whether the comparison after that ended without a difference.
-        rows: Rows of the shards that it compared.
+        rows: How many rows of the shards that comparison read.
         tidied: Statements on the target, in the order of their execution.
-        opened: When the command said that applications may write to the target; "" before.
-        undoing: Whether the way back was begun.
+        opened: When applications were allowed to write to the target; "" before.
+        undoing: Whether the way back has begun.
     """
 
     by: str = ""
@@ -73,5 +73,5 @@ class CutoverRecord:
 
     @property
     def is_begun(self) -> bool:
-        """Whether anything was done."""
+        """Whether a call has stored a step."""
         return bool(self.begun)

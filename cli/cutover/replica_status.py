@@ -1,4 +1,4 @@
-"""What a server's replication may still bring. Pure.
+"""Whether replication may still bring rows to a server. Pure.
 
 Source: MySQL Reference Manual, "SHOW REPLICA STATUS"; MariaDB, "SHOW ALL SLAVES STATUS". Up to
 MySQL 8.0.21, and on MariaDB, the columns say Slave for Replica and Master for Source.
@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 
 
 def replication_left(channels: Sequence[Mapping[str, object]]) -> tuple[str, str]:
-    """Why rows of another server may come, and what should be known, each "" without.
+    """Why rows may still come from another server, and a note for the operator; "" for neither.
 
     Args:
-        channels: The rows of the statement.
+        channels: The rows that ``SHOW REPLICA STATUS`` returned.
     """
     left, notes = [], []
     for channel in channels:
@@ -28,8 +28,7 @@ def replication_left(channels: Sequence[Mapping[str, object]]) -> tuple[str, str
             left.append(f"it has not executed everything that it got from {where}")
         else:
             notes.append(
-                f"is a stopped replica of {where}: what that server wrote after the stop is not "
-                "merged"
+                f"is a stopped replica of {where}: what {where} got after the stop is not merged"
             )
     return "; ".join(left), "; ".join(notes)
 

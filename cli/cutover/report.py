@@ -1,4 +1,4 @@
-"""A cut-over as its report, and as lines for people. Pure."""
+"""The report of a call of ``cutover``, as values and as lines for people. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from .record import CutoverRecord
 from .seen import Act, Reason, Step
 
 _DOES = {
-    Act.REFUSE: "something has to be mended first",
-    Act.ASK: "somebody has to decide, or to act",
-    Act.COMPARE: "compare all rows while the shards may be written to",
-    Act.READ_ONLY: "let the source take no more writes",
+    Act.REFUSE: "refuse to go on, because something has to be done first",
+    Act.ASK: "ask the operator to decide or to act",
+    Act.COMPARE: "compare all rows, while applications may write to the shards",
+    Act.READ_ONLY: "make the source refuse writes",
     Act.NOTE: "note where the binlogs of the sources end",
-    Act.CATCH_UP: "wait until the target has applied everything up to there",
-    Act.PROVE: "compare all rows again, now that nobody writes",
-    Act.CLOSE: "let the sink change nothing in the target any more",
-    Act.TIDY: "change what the target has for the merging alone",
-    Act.OPEN: "say that applications may write to the target",
+    Act.CATCH_UP: "wait until the target has applied everything up to these ends",
+    Act.PROVE: "compare all rows again, now that nobody writes to the shards",
+    Act.CLOSE: "forbid the sink to change the target, and wait until it does not",
+    Act.TIDY: "give the target what applications need, and drop what only the merging needed",
+    Act.OPEN: "allow applications to write to the target",
     Act.DONE: "nothing is left to do",
     Act.FORGET_ENDS: "forget the noted ends, because something was written behind them",
     Act.COMPARE_BACK: "prove that no application has changed the target",
-    Act.TURN_BACK: "note that the way back is begun",
-    Act.RESTORE: "give the target back what the merging needs",
-    Act.REOPEN: "let the sink go on",
-    Act.WRITABLE: "give the source back its settings",
+    Act.TURN_BACK: "note that the way back has begun",
+    Act.RESTORE: "take back a statement that tidied the target",
+    Act.REOPEN: "allow the sink to change the target again",
+    Act.WRITABLE: "give the source its earlier settings back",
     Act.FORGET: "forget this cut-over",
 }
 
@@ -51,18 +51,18 @@ def report_of(
     """The shape of a call.
 
     Args:
-        target: Its name.
-        record: As it is stored at the end.
-        steps: What was done, or would be.
-        reasons: Why it did not go on.
-        notes: What should be known.
-        rehearsed: Whether nothing was done.
-        back: Whether the way back was gone.
+        target: Name of the target.
+        record: The record that is stored at the end of the call.
+        steps: The steps that the call carried out, or would carry out.
+        reasons: Why the call did not go on.
+        notes: What the operator should know.
+        rehearsed: Whether the call was a rehearsal.
+        back: Whether the call was one with ``--undo``.
     """
     state = "waits"
     if rehearsed:
         state = "rehearsed"
-    elif not reasons:
+    elif not reasons or (record.opened and not record.undoing and not back):
         state = "back" if back else "open"
     return CutoverReport(
         target=target,
@@ -81,7 +81,7 @@ def report_of(
 
 
 def progress_line(target: str, step: CutoverStep) -> str:
-    """What a call says before it carries a step out."""
+    """The line that a call prints before it carries out a step."""
     source = f" {step.source}" if step.source else ""
     return f"{target}: {step.name}{source}: {step.does}"
 
@@ -103,12 +103,12 @@ def lines(report: CutoverReport, undo: str) -> Iterator[str]:
     elif report.state == "open":
         yield f"{report.target}: applications may write to it since {report.opened}"
         for end in report.ends:
-            yield f"  source {end.source}: nothing for it was written behind {end.position}"
-        yield f"  {report.rows} rows were compared after that, and are equal"
+            yield f"  source {end.source}: until then, no shard got a row behind {end.position}"
+        yield f"  {report.rows} rows were compared after the writes stopped, and are equal"
     elif report.state == "back":
         yield f"{report.target}: there is no cut-over; the pipeline goes on as before"
     else:
-        yield f"{report.target}: the cut-over does not go on now"
+        yield f"{report.target}: the cut-over cannot go on yet"
     for reason in report.reasons:
         yield f"  {coded(reason.code, reason.text)}"
         if reason.hint:
@@ -128,4 +128,4 @@ def _afterwards(report: CutoverReport, undo: str) -> Iterator[str]:
         yield f"    {undo}"
         yield "  After the first write to the target there is no way back: no shard has that row."
     else:
-        yield "  There is no way back: the target has lost what the merging needs."
+        yield "  There is no way back: the target has lost its origin columns."

@@ -36,9 +36,9 @@ class Ended:
     """How a call ended.
 
     Attributes:
-        seen: The last look, with the record as it is stored.
-        steps: What was done, or would be.
-        reasons: What has to be done first.
+        seen: The last look, with the record that is stored now.
+        steps: The steps that were carried out, or would be.
+        reasons: What has to be done first; empty when the call has reached its end.
     """
 
     seen: Seen
@@ -47,17 +47,17 @@ class Ended:
 
 
 class CutoverRun:
-    """One call.
+    """One call of the command.
 
     Args:
-        pipeline: The target's.
-        target: That is cut over.
-        server: The target's.
-        looks: Look at everything.
-        wishes: What the operator told.
-        limits: Of comparisons, and of the wait for the target.
+        pipeline: The pipeline of the target.
+        target: The target that is cut over.
+        server: The target's server.
+        looks: Finds out what the next step depends on.
+        wishes: The operator's options.
+        limits: The limits of comparisons, and of the wait for the target.
         by: Who gives the command.
-        say: Told each step before it is carried out.
+        say: Called with each step before the step is carried out.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class CutoverRun:
                 return Ended(seen, tuple(done), step.reasons)
 
     def _carry_out(self, seen: Seen, step: Step) -> tuple[Seen, tuple[Reason, ...]]:
-        """Carry out a step and store what it led to. Returns why it did not succeed."""
+        """Carry out a step, and store what it has changed. Returns why it did not succeed."""
         record = seen.record
         if not record.is_begun:
             record = replace(record, by=self._by, begun=_now())
@@ -187,42 +187,42 @@ class CutoverRun:
     def _not_passed(self) -> Reason:
         return Reason(
             "SM-6717",
-            f"the target did not apply within {self._limits.patience_s:.0f} s what the sources had "
-            "written",
-            "see whether connectors and sink run (`shardmerge status`), and run the command again; "
-            "--patience waits longer",
+            f"after {self._limits.patience_s:.0f} s the target has not applied everything that the "
+            "sources had written",
+            "`shardmerge status` shows whether connectors and sink run. Then run the command "
+            "again; a larger --patience makes it wait longer",
         )
 
 
 def _differs(report: ValidatedTarget, act: Act) -> Reason | None:
-    """Why a comparison is no proof; None when everything is equal."""
+    """Why a comparison proves nothing; None when all rows were compared and are equal."""
     if report.is_clean:
         return None
     keys = ["(" + ", ".join(row.key) + ")" for row in report.differences[:_SHOWN]]
     told = [
-        f"{len(report.differences)} rows differ: {', '.join(keys)}" if keys else "",
-        f"{len(report.unsettled)} rows changed each time that they were read"
+        f"rows that differ: {len(report.differences)}, such as {', '.join(keys)}" if keys else "",
+        f"rows that changed each time they were read: {len(report.unsettled)}"
         if report.unsettled
         else "",
-        f"{report.obstacles} shards could not be compared" if report.obstacles else "",
+        f"shards that could not be compared: {report.obstacles}" if report.obstacles else "",
         report.stopped,
     ]
     text = f"{report.target}: {'; '.join(part for part in told if part)}"
     if act is Act.COMPARE_BACK and report.differences:
         return Reason(
             "SM-6712",
-            f"{text}: applications have written to the target, or somebody to the shards",
-            "no shard has what applications wrote, so there is no way back: they stay with the "
-            "target",
+            f"{text}. Applications have written to the target, or somebody to the shards",
+            "the shards do not have what applications wrote to the target, so there is no way "
+            "back: let the applications go on with the target",
         )
     if act is Act.COMPARE_BACK:
         return Reason(
             "SM-6722",
-            f"{text}: so nothing proves that no application has written to the target",
-            "rows that somebody wrote to the shards after the cut-over wait in Kafka; if you know "
-            "that no application wrote to the target, --unproven goes back without the proof",
+            f"{text}. So nothing proves that no application has written to the target",
+            "rows that somebody wrote to the shards after the cut-over wait in Kafka. If you know "
+            "that no application wrote to the target, --unproven goes back without a proof",
         )
-    hint = f"`shardmerge validate {report.target}` shows them, and repairs them with --repair"
+    hint = f"`shardmerge validate {report.target}` lists them, and --repair repairs them"
     return Reason("SM-6716", text, hint)
 
 

@@ -1,4 +1,4 @@
-"""What a look at a cut-over found, what the operator told, and a step. Pure; see ``procedure``."""
+"""What a look found, the operator's options, and a step. Pure; see ``procedure``."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Act(StrEnum):
 
 
 ENDS = frozenset({Act.REFUSE, Act.ASK, Act.DONE, Act.OPEN, Act.FORGET, Act.FORGET_ENDS})
-"""After these a call has nothing more to do."""
+"""A call ends after one of these steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a cut-over does not go on, or what the operator must know.
+    """Why a cut-over does not go on.
 
     Attributes:
-        code: See ``schemas.codes``; "" for a note.
+        code: See ``schemas.codes``.
         text: What was seen, and where.
         hint: What the operator can do.
     """
@@ -55,13 +55,14 @@ class SourceSeen:
     """A source with shards of the target, as it is now.
 
     Attributes:
-        name: Of the source.
+        name: Name of the source.
         flavour: ``mysql`` or ``mariadb``.
-        read_only: Whether the server refuses writes of everybody without a special privilege.
-        before: Variables and their values now, to be set back by ``WRITABLE``.
-        written: What its binlog has of the shards' tables behind the noted end, for people.
-        shared: Other targets that have shards on it.
-        handed_over: Those of them that were cut over.
+        read_only: Whether ``super_read_only`` is on, for MariaDB ``read_only``.
+        before: The present values of these variables, which ``WRITABLE`` sets back.
+        written: Says what its binlog has about the target's shards behind the noted end; only the
+            first few events.
+        shared: Other targets that have shards on this source.
+        handed_over: Which of ``shared`` were cut over.
     """
 
     name: str
@@ -78,12 +79,12 @@ class Seen:
     """Everything that the next step depends on, as one look found it.
 
     Attributes:
-        record: As it is stored.
-        closed: Whether the sink may not change the target.
-        sources: Those with shards of the target, sorted by name.
-        obstacles: What must be mended first.
-        untidy: What served the merging alone and is to be removed, in the order of execution.
-        unchanged: Whether this call has found that target and shards are still equal.
+        record: The stored record.
+        closed: Whether the sink is forbidden to change the target.
+        sources: The sources with shards of the target, sorted by name.
+        obstacles: What has to be done first.
+        untidy: The statements of step ``tidy`` that are not executed yet, in their order.
+        unchanged: On the way back: whether this call has found target and shards equal.
     """
 
     record: CutoverRecord
@@ -95,19 +96,19 @@ class Seen:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """What the sources have behind the noted ends."""
+        """What the sources' binlogs have behind the noted ends."""
         return tuple(text for source in self.sources for text in source.written)
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the operator told.
+    """The operator's options.
 
     Attributes:
-        read_only: To make the sources read-only.
-        stopped: That nobody writes to the shards.
-        confirmed: That other targets may be stopped as well, and that there may be no way back.
-        unproven: On the way back: that no application has written to the target.
+        read_only: Make the sources read-only.
+        stopped: Nobody writes to the shards any more.
+        confirmed: The answer to each question is yes (``--yes``).
+        unproven: On the way back: no application has written to the target.
     """
 
     read_only: bool = False
@@ -121,10 +122,11 @@ class Step:
     """One step.
 
     Attributes:
-        reasons: For ``REFUSE``, ``ASK`` and ``FORGET_ENDS``: why.
-        source: For ``READ_ONLY`` and ``WRITABLE``: which one.
-        statements: What is executed on the source or target, as SQL.
-        tidied: For ``TIDY`` and ``RESTORE``.
+        reasons: For ``REFUSE``, ``ASK`` and ``FORGET_ENDS``: why. For ``DONE``: what was written to
+            shards afterwards.
+        source: For ``READ_ONLY`` and ``WRITABLE``: the source that is changed.
+        statements: The SQL that is executed on the source or the target.
+        tidied: For ``TIDY`` and ``RESTORE``: the statement with its way back.
     """
 
     act: Act

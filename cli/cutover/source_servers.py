@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -27,6 +29,8 @@ _LOCK_WAIT_S = 30
 _DENIED = frozenset((1227, 1142, 1044))
 _SYNTAX = 1064
 _MOST = 3
+_MOMENT_S, _PAUSE_S = 5.0, 0.3
+"""How long a transaction may be open, and the pause between two looks."""
 
 
 class SourceServers:
@@ -54,10 +58,10 @@ class SourceServers:
     def seen(
         self, noted: Mapping[str, SourcePosition], handed_over: Collection[str] = ()
     ) -> tuple[SourceSeen, ...]:
-        """How the servers are now.
+        """The state of the servers now.
 
         Args:
-            noted: Source → where its binlog ended; what stands behind that is looked at.
+            noted: Source → where its binlog ended. Its later events are read.
             handed_over: Targets that were cut over.
 
         Raises:
@@ -69,7 +73,7 @@ class SourceServers:
         )
 
     def states(self) -> tuple[SourceState, ...]:
-        """What may bring rows to the servers although their applications are stopped.
+        """What may still write to the servers although their applications are stopped.
 
         Raises:
             StackError: A server does not answer.
@@ -80,7 +84,7 @@ class SourceServers:
         """Change a source's settings as a step says.
 
         Raises:
-            StackError: The server refuses it, or cannot do it within ``_LOCK_WAIT_S``.
+            StackError: The server refuses it, or waits longer than ``_LOCK_WAIT_S`` for a lock.
         """
         assert step.source is not None
         source = self._pipeline.source(step.source.name)
@@ -117,11 +121,15 @@ class SourceServers:
                 yield f"source {source.name} has {what} at {event.file}:{event.pos}"
 
     def _concerns(self, source: Source, event: Logged) -> str:
-        """What an event is, if it concerns the target; "" otherwise."""
+        """What an event changes, for people; "" for an event that does not concern the target.
+
+        Statements are judged by their default database and by the names in their text. So DDL of
+        other tables may count, and no DDL of a shard is overlooked.
+        """
         own = [shard for shard in self._shards if shard.source == source.name]
         if isinstance(event, RowsEvent):
             if not event.table:
-                return "rows of a table that the binlog does not tell"
+                return "rows of a table that the binlog does not name"
             found = table_name(event.table)
             routed = route(self._pipeline.routes, ShardId(source.name, found.database, found.table))
             written = {f"{shard.database}.{shard.table}" for shard in own}
@@ -130,7 +138,8 @@ class SourceServers:
         text = event.sql.lower()
         names = {name.lower() for shard in own for name in (shard.database, shard.table)}
         near = event.database.lower() in {shard.database.lower() for shard in own}
-        return f"{event.sql[:100]!r}" if near or any(name in text for name in names) else ""
+        named = any(re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", text) for name in names)
+        return f"{event.sql[:100]!r}" if near or named else ""
 
     def _state(self, source: Source) -> SourceState:
         with _cursor(source) as cursor:
@@ -159,25 +168,32 @@ class SourceServers:
         return left
 
     def _writing(self, source: Source, cursor: Cursor) -> int:
+        """How many transactions with changed rows are open and stay open for some seconds.
+
+        Those of other tables begin and end all the time.
+        """
         try:
-            cursor.execute(
-                "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
-            )
+            still = _transactions(cursor)
+            until = time.monotonic() + _MOMENT_S
+            while still and time.monotonic() < until:
+                time.sleep(_PAUSE_S)
+                still &= _transactions(cursor)
         except pymysql.MySQLError as error:
             if error.args[0] not in _DENIED:
                 raise
             self.notes.add(
-                f"user {source.user!r} cannot see open transactions on source {source.name}: that "
+                f"user {source.user!r} cannot see open transactions on source {source.name}: it "
                 "needs PROCESS"
             )
             return 0
-        return int(cursor.fetchall()[0][0])
+        return len(still)
 
     def note_privileged(self) -> None:
         """Note which accounts can write although their MariaDB server is read-only.
 
-        Source: MariaDB documentation, "read_only": users with READ ONLY ADMIN, before 10.11 with
-        SUPER, are not held up. MySQL's ``super_read_only`` holds up everybody.
+        Source: MariaDB documentation, "read_only": it does not stop users with READ ONLY ADMIN,
+        before 10.11 with SUPER. MySQL's ``super_read_only`` stops every user. A user without SELECT
+        on the database ``mysql`` sees only its own privileges (measured, 11.8).
         """
         for source in self.sources:
             if source.flavour != "mariadb":
@@ -191,13 +207,21 @@ class SourceServers:
                 found = [str(row[0]) for row in cursor.fetchall()]
             names = ", ".join(found) or "accounts with READ ONLY ADMIN, which its user cannot list"
             self.notes.add(
-                f"source {source.name} is MariaDB: read_only does not stop {names}; its binlog "
-                "tells whether they write"
+                f"source {source.name} is MariaDB: read_only does not stop {names}. Without SELECT "
+                f"on mysql.* user {source.user!r} sees only itself here. The command sees in the "
+                "binlog whether one of them writes"
             )
 
 
+def _transactions(cursor: Cursor) -> set[str]:
+    cursor.execute(
+        "SELECT trx_id, trx_started FROM information_schema.innodb_trx WHERE trx_rows_modified > 0"
+    )
+    return {f"{number} {started}" for number, started in cursor.fetchall()}
+
+
 def _switch(value: object) -> str:
-    """A variable's value as SET takes it: MariaDB 12 has more than ON and OFF."""
+    """A variable's value as ``SET`` takes it. MariaDB 12 has more values than ON and OFF."""
     return {"0": "OFF", "1": "ON"}.get(str(value), str(value))
 
 
@@ -215,17 +239,18 @@ def _cursor(source: Source) -> Iterator[Cursor]:
     except pymysql.MySQLError as error:
         raise StackError(
             f"source {source.name}: {mysql_error(error)}",
-            hint="check the server, and the user's rights: REPLICATION CLIENT is needed",
+            hint="check the server, and the user's rights: it needs REPLICATION CLIENT, on MariaDB "
+            "also SLAVE MONITOR",
             code="SM-6720",
         ) from error
 
 
 def _refused(source: Source, statement: str, error: pymysql.MySQLError) -> StackError:
     hint = (
-        f"GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO {source.user!r}, or SUPER on MySQL 5.7; for a "
-        "server that is read-only, MariaDB wants READ ONLY ADMIN"
+        f"GRANT SYSTEM_VARIABLES_ADMIN ON *.* TO {source.user!r}, on MySQL 5.7 SUPER, on "
+        "MariaDB READ ONLY ADMIN"
         if error.args[0] in _DENIED
-        else "an open transaction or LOCK TABLES may be in the way: see SHOW PROCESSLIST there"
+        else "an open transaction or LOCK TABLES may block it: see SHOW PROCESSLIST there"
     )
     return StackError(
         f"source {source.name} refuses {statement!r}: {mysql_error(error)}",

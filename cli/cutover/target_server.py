@@ -1,4 +1,4 @@
-"""The target's server, as a cut-over needs it: its table, its control tables, and statements."""
+"""Reads and changes the target's table and its control tables for a cut-over."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class TargetServer:
     """One target, over one connection.
 
     Args:
-        pipeline: Its pipeline.
+        pipeline: The pipeline of the target.
         target: The target.
 
     Attributes:
-        store: Its cut-over's control table.
+        store: The control table with the target's cut-over.
     """
 
     def __init__(self, pipeline: Pipeline, target: TargetTable) -> None:
@@ -41,10 +41,10 @@ class TargetServer:
         self._database = where.control_database
 
     def check_sink(self) -> None:
-        """Check that a sink that knows cut-overs has become the writer of this target.
+        """Check that the table ``cutovers`` exists: a sink that knows cut-overs makes it.
 
         Raises:
-            StackError: None has.
+            StackError: The table does not exist.
         """
         if not self._session.query(
             "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s"
@@ -52,14 +52,14 @@ class TargetServer:
             (self._database,),
         ):
             raise StackError(
-                f"database {self._database} of the target has no table cutovers, so the sink that "
-                "wrote there cannot be told to stop",
-                hint="start the sink of this version once; it makes the table",
+                f"database {self._database} of the target has no table cutovers, so the sink "
+                "cannot be told to stop writing",
+                hint="start the sink of this version: it makes the table",
                 code="SM-6719",
             )
 
     def record(self) -> tuple[CutoverRecord, bool]:
-        """What is stored, and whether the target is closed."""
+        """The stored record, and whether the target is closed."""
         text, closed = self.store.read()
         return (load(CutoverRecord, text.encode()) if text else CutoverRecord()), closed
 
@@ -77,7 +77,7 @@ class TargetServer:
         return schema_of(show_create(self._session, self._target), context)
 
     def largest(self, column: Column | None) -> int:
-        """The greatest value of a column, rounded up; 0 without rows or column."""
+        """The largest value of an integer column; 0 without rows, and for any other column."""
         if column is None or not column.type.is_integer:
             return 0
         name = quote_identifier(column.name)

@@ -1,9 +1,9 @@
-"""What a target has for the merging alone, and the statements that remove it. Pure.
+"""What a target's table needs after the merging, and the statements for it. Pure.
 
-* Columns that a shard lacks have a default that no shard gave them: the type's zero value.
-* Origin columns say which shard a row came from.
-* The target never generates ids, because rows bring theirs. An application that relied on
-  AUTO_INCREMENT of its shard needs it from the target now.
+* A column that a shard lacks has a default that no shard gave it: the type's zero value. It can go.
+* Origin columns say which shard a row came from. They can go.
+* During the merging the target generates no ids, because rows bring theirs. An application that
+  relied on AUTO_INCREMENT of its shard now needs it from the target.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from shardmerge.schemas.model.types import INTEGER_NAMES
 from .record import Tidied
 
 DEFAULTS, ORIGIN = "defaults", "origin"
-"""What is removed only when the operator says so: applications may depend on it."""
+"""What ``--drop`` removes. It stays without the option, because applications may depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergedTable:
-    """A target's table, and what is known of its columns.
+    """A target's table, and what is known about its columns.
 
     Attributes:
         table: The target.
@@ -34,7 +34,7 @@ class MergedTable:
         joined: The target's columns with identities.
         shards: The schemas of the live shards.
         origin: Names of the origin columns.
-        kind: Of the target: ``mysql``, ``mariadb`` or ``tidb``.
+        kind: The target's kind: ``mysql``, ``mariadb`` or ``tidb``.
     """
 
     table: TargetTable
@@ -52,11 +52,11 @@ class MergedTable:
 
 @dataclass(frozen=True, slots=True)
 class Tidying:
-    """What is to be removed or added, and what is left as it is.
+    """How the table is tidied.
 
     Attributes:
         statements: In the order of execution.
-        notes: What the operator must know, as sentences.
+        notes: What is left as it is, as sentences for the operator.
     """
 
     statements: tuple[Tidied, ...]
@@ -64,20 +64,26 @@ class Tidying:
 
 
 def id_column(merged: MergedTable) -> Column | None:
-    """The column whose ids shards generate and the target does not; None without one."""
+    """The column with AUTO_INCREMENT on a shard and not in the target; None without one."""
     for column in merged.there.columns:
         if any(own.auto_increment for own in merged.on_shards(column.name)):
             return None if column.auto_increment else column
     return None
 
 
+def counted_column(merged: MergedTable) -> Column | None:
+    """The column that gets AUTO_INCREMENT; None without one, and when the target cannot have it."""
+    column = id_column(merged)
+    return None if column is None or _cannot_count(merged, column) else column
+
+
 def tidying(merged: MergedTable, drop: Sequence[str], largest: int) -> Tidying:
-    """The statements, and what is not done.
+    """The statements that tidy a table, and notes about what stays.
 
     Args:
         merged: The table.
         drop: ``DEFAULTS``, ``ORIGIN``, both or none.
-        largest: The greatest value in ``id_column``; 0 without rows.
+        largest: The largest value in ``counted_column``; 0 without rows.
     """
     statements: list[Tidied] = []
     notes: list[str] = []
@@ -93,8 +99,8 @@ def tidying(merged: MergedTable, drop: Sequence[str], largest: int) -> Tidying:
     elif defaults:
         names = ", ".join(column.name for column in defaults)
         notes.append(
-            f"these columns keep a default that no shard gave them: {names}; --drop defaults "
-            "removes it, and an INSERT must give these columns a value then"
+            f"these columns keep a default that no shard gave them: {names}. --drop defaults "
+            "removes the default; then an INSERT must give these columns a value"
         )
     if (ids := id_column(merged)) is not None:
         if reason := _cannot_count(merged, ids):
@@ -121,14 +127,14 @@ def tidying(merged: MergedTable, drop: Sequence[str], largest: int) -> Tidying:
             statements.append(Tidied(f"{alter} {dropped}", ""))
     elif origin:
         notes.append(
-            f"these origin columns stay: {', '.join(origin)}; --drop origin removes them, and then "
+            f"these origin columns stay: {', '.join(origin)}. --drop origin removes them; then "
             "there is no way back"
         )
     return Tidying(tuple(statements), tuple(notes))
 
 
 def _merging_defaults(merged: MergedTable) -> Iterator[Column]:
-    """The columns with a default that no shard has."""
+    """The columns whose default no shard has."""
     for column in merged.there.columns:
         own = merged.on_shards(column.name)
         if (
@@ -143,7 +149,7 @@ def _merging_defaults(merged: MergedTable) -> Iterator[Column]:
 def _cannot_count(merged: MergedTable, column: Column) -> str:
     """Why a column cannot have AUTO_INCREMENT; "" when it can."""
     if merged.kind == "tidb":
-        return "TiDB gives it to no column that exists (see AUTO_RANDOM, or sequences)"
+        return "TiDB cannot add it to a column that exists (see AUTO_RANDOM, or sequences)"
     if column.type.name not in INTEGER_NAMES:
         return f"its type in the target is {column.type.name}"
     if column.nullable or column.default is not None:

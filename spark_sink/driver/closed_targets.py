@@ -1,4 +1,4 @@
-"""Which targets were cut over, as the driver knows it."""
+"""The driver's copy of the marks of targets that were cut over."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _LOOK_S = 1.0
 
 
 class ClosedTargets:
-    """Reads the marks of targets that were cut over, and tells in the log when they change.
+    """Reads the marks of targets that were cut over, and logs when a mark comes or goes.
 
-    A round that does not know a mark yet does no harm: the target's own transactions refuse it.
+    A round may not know a new mark yet. That does no harm: the target's transactions read the mark
+    themselves, and are refused.
 
     Args:
-        control: Of the pipeline's target.
+        control: Reads the marks from the control tables.
         clock: Monotonic seconds.
 
     Attributes:
-        targets: As the latest look found them.
+        targets: The targets with a mark, as of the latest look.
     """
 
     def __init__(self, control: WriterState, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +38,8 @@ class ClosedTargets:
     def look(self) -> None:
         """Read the marks, at most once a second.
 
-        A target that is away keeps the marks that are known. What writes to it reports that.
+        If the target's server does not answer, the known marks stay. Whatever writes to the server
+        reports that it does not answer.
 
         Raises:
             TargetError: The target refuses the query.

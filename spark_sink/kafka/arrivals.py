@@ -1,11 +1,12 @@
-"""Tells that records have arrived in Kafka, so that nobody has to ask again and again.
+"""Ends a wait of the sink when a record arrives in Kafka, so that the sink need not poll.
 
 Theory of operation. One consumer follows the ends of all partitions. The brokers keep its request
-open until a record arrives that is committed. What it reads is thrown away: a record only ends a
-wait. Nothing depends on it but time. Whoever waits has a bound, and reads the topics himself.
+open until a committed record arrives. The consumer throws the record away: its arrival only ends a
+wait. A missed arrival costs time and nothing else, because each wait is bounded and the sink reads
+the topics itself.
 
-While many rows come, nobody waits. Then partitions are left alone, so that rows are not sent twice,
-and are followed again, at their ends, when somebody waits again.
+While many rows arrive, the sink does not wait. The consumer then leaves their partitions, so that
+brokers do not send the rows twice. It follows them again, from their ends, at the next wait.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 _REQUEST_MS = 500
-"""How long the brokers keep a request open in which nothing arrives."""
+"""Milliseconds for which the brokers keep a request open while nothing arrives."""
 _MANY = 100
-"""So many records of all partitions at a time are a backlog: rows are not awaited one by one."""
+"""This many records in one wait are a backlog: the sink then need not wait for single rows."""
 _CHUNK = 1_000
 
 
 class Arrivals:
-    """Follows partitions, committed records only.
+    """Follows partitions, and sees committed records only.
 
     Args:
-        kafka: Where they are.
-        always: Topics of one partition that are followed however much arrives there: those whose
-            records are few and wanted soon.
+        kafka: The Kafka with the partitions.
+        always: Topics of one partition that are always followed, however much arrives there: their
+            records are few and urgent.
     """
 
     def __init__(self, kafka: Kafka, always: AbstractSet[str]) -> None:
@@ -48,12 +49,12 @@ class Arrivals:
         """Follow these partitions, and no others.
 
         Args:
-            ends: Whole partition → an offset up to which everything is known. It counts only for
-                partitions that are not followed yet.
+            ends: Whole partition → the offset to follow it from. It is ignored for a partition that
+                is followed already.
 
         Returns:
-            Whether an arrival in any of them ends a wait. Just after a partition was added it may
-            not: the request that is open does not name it.
+            Whether an arrival in any of them ends a wait for sure. Just after a partition was
+            added it may not, because the open request does not name the new partition.
         """
         now = time.monotonic()
         if self._consumer is None:
@@ -72,7 +73,7 @@ class Arrivals:
 
         Args:
             timeout_s: Longest wait, in seconds.
-            rows: Whether any record ends the wait; else only one of the topics ``always``.
+            rows: Whether any record ends the wait; else only one of the topics ``always`` does.
 
         Returns:
             Whether a record of the topics ``always`` has arrived.
@@ -83,8 +84,8 @@ class Arrivals:
         found: Counter[Partition] = Counter()
         while (first := self._consumer.poll(max(0.0, until - time.monotonic()))) is not None:
             for message in (first, *self._consumer.consume(_CHUNK, timeout=0)):
-                # An error of a partition is news, too: whoever reads the partition will see it.
-                # An error of no partition says that brokers are away.
+                # An error of one partition ends the wait, too: the sink will meet it as it reads.
+                # An error without a topic says that brokers are away.
                 if (topic := message.topic()) is not None:
                     found[Partition(topic, message.partition() or 0)] += 1
             if any(partition.topic in self._always for partition in found) or (rows and found):
@@ -95,7 +96,7 @@ class Arrivals:
         return bool(awaited)
 
     def close(self) -> None:
-        """End the connections; ``follow`` begins with a new consumer."""
+        """End the connections. The next ``follow`` makes a new consumer."""
         if self._consumer is not None:
             self._consumer.close()
         self._consumer = None
@@ -120,7 +121,7 @@ def _consumer(kafka: Kafka) -> Consumer:
             "auto.offset.reset": "error",
             "fetch.wait.max.ms": _REQUEST_MS,
             "fetch.error.backoff.ms": 100,
-            # The records are thrown away: few are fetched ahead.
+            # The records are thrown away, so few are fetched ahead.
             "fetch.message.max.bytes": 1_024,
             "queued.max.messages.kbytes": 1_024,
             "fetch.queue.backoff.ms": 50,

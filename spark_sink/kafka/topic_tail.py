@@ -1,7 +1,7 @@
 """Reads topics of one partition from their beginning, and goes on for ever.
 
-While nothing is expected, a tail can sleep: it then asks the brokers for nothing, and keeps its
-places. ``arrivals`` tells when to wake it.
+A tail can sleep while nothing is expected. A sleeping tail sends no requests to the brokers, and
+keeps its offsets. ``waits`` puts it to sleep and wakes it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TailRecord:
 
 @dataclass(frozen=True, slots=True)
 class TailEnd:
-    """The end of the partition was seen at ``offset``: everything below it was delivered."""
+    """The partition ended at ``offset``: the tail has delivered every record below."""
 
     topic: str
     offset: int
@@ -44,36 +44,36 @@ class TailEnd:
 class TopicTail:
     """Reads topics of one partition from their beginning, committed records only, for ever.
 
-    It uses no consumer group: the object itself keeps its places, and a new one begins again.
+    It uses no consumer group. Each tail keeps its offsets in memory, so a new tail begins again.
     """
 
     def __init__(self, kafka: Kafka, topics: Iterable[str]) -> None:
         self._kafka = kafka
         self._places = dict.fromkeys(topics, 0)
-        """Topic → the offset to be read next."""
+        """Topic → the offset to read next."""
         self._ended: set[str] = set()
-        """Topics whose end was seen at their place."""
+        """Topics that have no record yet at the offset to read next."""
         self._consumer: Consumer | None = None
         self._answered_at = 0.0
         self.wake()
 
     @property
     def is_asleep(self) -> bool:
-        """Whether it asks for nothing: then it reads nothing, either."""
+        """Whether it sleeps. A sleeping tail reads nothing."""
         return self._asleep
 
     def places(self) -> Mapping[str, int] | None:
-        """Topic → its end, where everything was read; None while a topic has more, or may have."""
+        """Topic → its end, if all topics are read to their ends; None while one may have more."""
         return dict(self._places) if len(self._ended) == len(self._places) else None
 
     def sleep(self) -> None:
-        """Ask for nothing, until ``wake``."""
+        """Send no requests until ``wake``."""
         if self._consumer is not None:
             self._consumer.unassign()
         self._asleep = True
 
     def wake(self) -> None:
-        """Read on at the places."""
+        """Read on from the offsets that were kept."""
         if self._consumer is None:
             self._consumer = _consumer(self._kafka)
         self._ended.clear()
@@ -82,7 +82,7 @@ class TopicTail:
         self._asleep = False
 
     def read(self, timeout_s: float) -> Iterator[TailRecord | TailEnd]:
-        """The records that have arrived; waits for the first at most ``timeout_s`` seconds.
+        """The records that have arrived. Waits at most ``timeout_s`` seconds for the first one.
 
         Raises:
             StackError: Kafka reports an error that does not pass by itself.
@@ -112,7 +112,7 @@ class TopicTail:
             self._ended.discard(event.topic)
 
     def _renew_if_silent(self) -> None:
-        """Use a new consumer when ends are awaited and the brokers have said nothing for long."""
+        """Make a new consumer if an end is not reached and the brokers are silent for too long."""
         now = monotonic()
         if len(self._ended) == len(self._places) or now - self._answered_at < SILENT_S:
             return
@@ -137,9 +137,9 @@ def _consumer(kafka: Kafka) -> Consumer:
             "enable.auto.offset.store": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
-            # A record that vanished is a broken contract, not a reason to begin elsewhere.
+            # If the record at an offset is gone, reading on elsewhere would skip records.
             "auto.offset.reset": "error",
-            # The end of a partition is seen in an empty answer, which comes only after this time.
+            # An empty answer shows the end of a partition. The broker sends it after this time.
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 100,
         },
@@ -156,10 +156,10 @@ def _event(message: Message) -> TailRecord | TailEnd | None:
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
         raise ContractError(
             f"topic {topic} does not hold offset {offset} any more: {error.str()}",
-            hint="it was made anew, or retention removed records: it must keep all of them",
+            hint="somebody made it anew, or retention removed records: it must keep all of them",
             code="SM-2118",
         )
     if error.fatal():
         raise StackError(f"reading {topic}: {error.str()}", code="SM-4108")
-    # A broker is away: the client tries again, and nothing advances meanwhile.
+    # A broker is away. The client tries again; until then no offset moves.
     return None

@@ -1,9 +1,9 @@
-"""The sink's waits for Kafka: while nothing arrives, nothing is asked.
+"""The sink's waits for Kafka: while nothing arrives, the sink does not poll.
 
-Theory of operation. When the sink has nothing to do and its tail has read everything, the tail goes
-to sleep, and ``Arrivals`` ends the wait. A row does not wake the tail; a record of a tailed topic
-does. The tail is also woken now and then without a reason, so that nothing but time depends on
-``Arrivals``.
+Theory of operation. The tail goes to sleep when the sink has nothing to do and the tail has read
+everything. Then ``Arrivals`` ends the wait. A record of a tailed topic wakes the tail; a row does
+not. The tail also wakes every few seconds by itself. So an arrival that ``Arrivals`` misses costs
+time and nothing else.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from .topic_tail import TopicTail
 log = logger(__name__)
 
 _SHORT_S = 0.05
-"""Longest wait, in seconds, that an arrival may not end."""
+"""Longest wait, in seconds, while it is not sure that an arrival ends it."""
 _LACKING_S = 0.25
 """Longest wait, in seconds, for the first rows of topics that do not exist yet."""
 _LOOK_S = 5.0
-"""Seconds after which a sleeping tail reads without a reason."""
+"""Seconds after which a sleeping tail wakes and reads, even if nothing arrived."""
 _TELLING_S = 0.2
-"""A wait at least as long, in seconds, that nothing ended tells that nothing arrived."""
+"""If nothing ends a wait of at least this many seconds, ``Arrivals`` says that nothing arrived."""
 _MISSES = 3
-"""After so many waits in a row that rows should have ended, the consumer is of no use."""
+"""After so many waits in a row in which it missed rows, ``Arrivals`` gets a new consumer."""
 
 
 class Waits:
-    """Waits for a tail, by means of arrivals.
+    """Waits until ``Arrivals`` sees a record, or a tail reads one.
 
     Args:
         clock: Monotonic seconds.
@@ -53,12 +53,14 @@ class Waits:
 
         Args:
             timeout_s: Longest wait, in seconds.
-            ends: Whole row partition → an offset up to which everything is known, when there is
-                nothing to do: rows then end the wait. None: only records of tailed topics do.
-            lacks: Whether row topics do not exist yet: nobody can tell of the first rows there.
+            ends: Whole row partition → the offset up to which the sink knows its rows, if the sink
+                has nothing to do. Then rows end the wait, too. None: the sink has rows to apply,
+                and only records of tailed topics end the wait.
+            lacks: Whether some row topics do not exist yet. ``Arrivals`` cannot see their first
+                rows, so the wait is short.
 
         Returns:
-            How long the tail may wait for a record itself, in seconds.
+            Seconds for which the tail itself may wait for a record afterwards.
         """
         self._was_told_nothing = False
         idle = ends is not None
@@ -84,10 +86,10 @@ class Waits:
         return _SHORT_S
 
     def check(self, rows_came: bool) -> None:
-        """Renew the arrivals' consumer if it did not tell of rows, again and again.
+        """Make a new consumer for ``Arrivals`` if it misses rows again and again.
 
         Args:
-            rows_came: Whether a look behind the last wait found new rows.
+            rows_came: Whether the sink found new rows after the last wait.
         """
         if not self._was_told_nothing:
             return

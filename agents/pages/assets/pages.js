@@ -1,9 +1,10 @@
-// Keeps a page up to date: the worker tells when something changed, and the page is fetched again and morphed in
-// place, so that focus, scrolling and opened details stay. Without this script every page works, and stays as it is.
+// Keeps a page up to date. When the worker says that something changed, the script fetches the page again and morphs
+// it in place, so that focus, scrolling and opened details stay. Without this script every page works, but does not
+// update itself.
 (() => {
   "use strict";
   const LEAST_PAUSE_MS = 1000; // between two fetches of a page
-  const AGES_MS = 30000; // so long a page may stay without news: it tells how long ago things were
+  const AGES_MS = 30000; // longest time between two fetches: the page shows how long ago things were
   const main = document.getElementById("main");
   const live = document.getElementById("live");
   if (!main || !live) return;
@@ -25,7 +26,7 @@
   };
 
   const callbacks = {
-    // What the reader opened, or typed, is the reader's.
+    // Keeps what the reader opened or typed.
     beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
     beforeNodeMorphed: (node) => !(node.nodeType === 1 && node.hasAttribute("data-keep")),
   };
@@ -50,7 +51,7 @@
     } catch {
       tell("no answer: this page may be old", "lost");
     }
-    // A page that takes long is asked for less often.
+    // The longer a page takes, the less often it is fetched.
     pauseMs = Math.max(LEAST_PAUSE_MS, 10 * (performance.now() - begun));
     fetchedAt = Date.now();
     fetching = false;
@@ -71,7 +72,7 @@
   setInterval(look, 1000);
   document.addEventListener("visibilitychange", look);
 
-  // The search shows what fits while it is typed.
+  // Updates the page while the reader types a search.
   let typing = 0;
   document.addEventListener("input", (event) => {
     const form = event.target.form;

@@ -1,8 +1,9 @@
 """The control table of cut-overs: how far each one is, and whether the sink may change its target.
 
-``close`` waits for everything that the sink does on the target at that moment: for statements by
-the target's DDL lock, for transactions by the writer epoch's lock. Each later statement and
-transaction of the sink reads the mark under the same lock, and is refused (``ControlStore.fence``).
+``close`` sets a mark. It first takes the target's DDL lock, so it waits for the sink's statement.
+Then it takes the lock of the writer epoch, so it waits for the sink's transactions. Each later
+statement or transaction of the sink reads the mark under the same lock, and is refused
+(``ControlStore.fence``).
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ class CutoverStore:
     """The cut-over of one target.
 
     Args:
-        session: No transaction may be open on it.
-        control: On the same session.
+        session: A session without an open transaction.
+        control: The control tables, on the same session.
         pipeline: Name of the target's pipeline.
         target: The target.
-        wait_s: Seconds to wait for what the sink does on the target.
+        wait_s: Longest wait for a statement of the sink, in seconds.
     """
 
     def __init__(
@@ -45,14 +46,14 @@ class CutoverStore:
         self._table = control.table("cutovers")
 
     def read(self) -> tuple[str, bool]:
-        """The stored record, "" without one; and whether the target is closed."""
+        """The stored record, or "" without one, and whether the target is closed."""
         rows = self._session.query(
             f"SELECT record, closed FROM {self._table} WHERE {_WHERE}", self._place
         )
         return (str(rows[0][0]), bool(rows[0][1])) if rows else ("", False)
 
     def keep(self, record: str) -> None:
-        """Store a record; whether the target is closed stays as it is."""
+        """Store a record. The mark that closes the target stays as it is."""
         self._session.execute(
             f"INSERT INTO {self._table} (pipeline, target_database, target_table, closed, record)"
             " VALUES (%s, %s, %s, 0, %s) ON DUPLICATE KEY UPDATE record = VALUES(record)",
@@ -60,15 +61,16 @@ class CutoverStore:
         )
 
     def close(self) -> None:
-        """Let the sink change nothing in the target any more, and wait until it does not.
+        """Forbid the sink to change the target, and wait until its last change has ended.
 
         Raises:
-            TargetError: The sink's statement or transaction did not end in time (``retryable``).
+            TargetError: A statement or transaction of the sink did not end in time. It is
+                ``retryable``.
         """
         self._mark(closed=True)
 
     def reopen(self) -> None:
-        """Let the sink go on.
+        """Allow the sink to change the target again.
 
         Raises:
             TargetError: See ``close``.
@@ -81,13 +83,13 @@ class CutoverStore:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other calls for this target out meanwhile.
+        """Keep other calls of ``cutover`` for this target out, as long as the context lasts.
 
         Raises:
-            TargetError: There is one.
+            TargetError: Another call is running.
         """
         name = lock_name(self._pipeline, self._target).replace("-ddl-", "-cut-")
-        with self._locked(name, 0, "another call cuts this target over at this moment"):
+        with self._locked(name, 0, "another call of shardmerge cutover for this target is running"):
             yield
 
     def _mark(self, *, closed: bool) -> None:

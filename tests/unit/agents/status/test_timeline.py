@@ -44,8 +44,8 @@ def test_a_statement_tells_how_far_the_target_is_with_it():
 def test_a_hold_and_a_statement_each_tell_their_gate():
     entries = timeline(view_of(example()))
     gates = {entry.decision.version: entry.gate for entry in entries if entry.gate}
-    assert gates[21] == "rows behind it wait until a later version releases the shard"
-    assert gates[18] == "rows behind it wait until version 18 is executed, debts aside"
+    assert gates[21] == "later rows of the shard wait until a later version releases it"
+    assert gates[18] == "later rows of the shard wait for version 18, but not for its debts"
 
 
 def test_entries_come_newest_first_and_in_parts():

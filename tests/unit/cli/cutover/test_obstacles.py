@@ -101,4 +101,4 @@ def test_a_replica_and_open_transactions_are_told() -> None:
     assert [r.code for r in source_obstacles(sources, stopped=False)] == ["SM-6713"]
     told = source_obstacles(sources, stopped=True)
     assert [r.code for r in told] == ["SM-6713", "SM-6714"]
-    assert "2 open transactions" in told[1].text
+    assert "2 transactions that changed rows" in told[1].text

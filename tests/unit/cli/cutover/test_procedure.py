@@ -175,3 +175,13 @@ def test_what_a_step_leads_to_is_what_the_next_look_finds() -> None:
     assert [source.read_only for source in after(seen(), read_only).sources] == [True, False]
     assert after(stopped(PROVEN), Step(Act.CLOSE)).closed
     assert not after(stopped(PROVEN, closed=True), Step(Act.REOPEN)).closed
+
+
+def test_what_was_written_to_a_shard_after_the_cut_over_is_told() -> None:
+    done = stopped(replace(PROVEN, opened="now"), closed=True)
+    late = replace(done.sources[0], written=("source s1 has rows of app.t_1 at b:7",))
+    step = next_step(replace(done, sources=(late, *done.sources[1:])), BY_SERVER)
+    assert step.act is Act.DONE
+    assert [(reason.code, reason.text) for reason in step.reasons] == [
+        ("SM-6708", "source s1 has rows of app.t_1 at b:7")
+    ]

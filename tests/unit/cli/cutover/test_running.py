@@ -126,7 +126,10 @@ def test_a_difference_ends_the_call_and_is_told() -> None:
     run.report = replace(EQUAL, differences=(row,), obstacles=1, stopped="enough")
     [reason] = run.run(back=False).reasons
     assert reason.code == "SM-6716"
-    assert "1 rows differ: (7); 1 shards could not be compared; enough" in reason.text
+    assert (
+        "rows that differ: 1, such as (7); shards that could not be compared: 1; enough"
+        in reason.text
+    )
     assert not world.stored.compared
     run.report = EQUAL
     assert run.run(back=False).reasons == ()
@@ -188,9 +191,12 @@ def test_the_report_says_clearly_what_the_way_back_is() -> None:
     gone = report_of("merged.t", final, (), (), (), rehearsed=False, back=False)
     assert not gone.way_back
     assert "There is no way back" in "\n".join(lines(gone, ""))
-    waits = report_of(
-        "merged.t", record, (), (Reason("SM-6701", "stop", "now"),), (), rehearsed=False, back=False
-    )
+    late = Reason("SM-6708", "source s1 has rows of app.t_1", "write them by hand")
+    after = report_of("merged.t", record, (), (late,), (), rehearsed=False, back=False)
+    assert after.state == "open", "a write to a shard does not take the target back"
+    assert "  SM-6708: source s1 has rows of app.t_1" in lines(after, "")
+    before, stop = replace(record, opened=""), Reason("SM-6701", "stop", "now")
+    waits = report_of("merged.t", before, (), (stop,), (), rehearsed=False, back=False)
     assert (waits.state, list(lines(waits, ""))[1:]) == ("waits", ["  SM-6701: stop", "    now"])
     back = report_of("merged.t", CutoverRecord(), (), (), (), rehearsed=False, back=True)
     assert list(lines(back, "")) == [
