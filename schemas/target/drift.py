@@ -202,7 +202,8 @@ def met(
     """The differences in what a statement changes, because of which it must not be executed.
 
     A part that the statement adds, and that is there already, does not count here: the journal
-    compares it. Neither does a changed column whose every value the statement keeps.
+    compares it. Neither does a changed column whose every value the statement keeps, nor one that
+    is dropped and takes every value of the decided one.
 
     Args:
         expected: What the statements executed so far make.
@@ -214,7 +215,7 @@ def met(
     for action in actions:
         for subject in _touched(action):
             each = named.get(subject)
-            if each is not None and not _keeps(found, each, action):
+            if each is not None and not _keeps(expected, found, each, action):
                 hit.append(each)
     return tuple(dict.fromkeys(hit))
 
@@ -254,10 +255,17 @@ def _touched(action: Action) -> tuple[str, ...]:
             return ()
 
 
-def _keeps(found: TableState, each: Difference, action: Action) -> bool:
+def _keeps(expected: TableState, found: TableState, each: Difference, action: Action) -> bool:
     """Whether the statement overwrites nothing of a difference that it meets."""
     part = found.parts().get(each.subject)
     match action:
+        case ColumnRemoval() if isinstance(part, Column):
+            # A column that takes every decided value is the decided one, only wider: its values
+            # are the shards'. A table that was there before the pipeline often has such columns.
+            decided = expected.parts().get(each.subject)
+            return isinstance(decided, Column) and not misfit(
+                TableSchema((decided,)), TableSchema((part,))
+            )
         case ColumnRemoval() | IndexRemoval() | CheckRemoval():
             return part is None
         case IndexAddition():
