@@ -35,6 +35,8 @@ log = logger(__name__)
 
 _RELIST_S = 0.1
 """Seconds after which the list of topics is read again without a reason."""
+_LATE_S = 5.0
+"""Seconds by which the list may be late."""
 _DESCRIBE_S = 5.0
 """Seconds after which the topics of an unchanged list are described again. A topic whose rows are
 about to be applied is described just before (``identify``): if it was made anew between two lists,
@@ -233,7 +235,10 @@ class Intake:
     def _list(self) -> None:
         """Renew the list of topics if it is old, or if decisions came since it was read."""
         now = time.monotonic()
-        if self._listing.seen != self.decisions.seen or now >= self._list_at:
+        # Rows that ended a wait do not wait for the list: the next round reads it.
+        hurried = self._waits is not None and self._waits.is_over_early
+        due = now >= self._list_at + (_LATE_S if hurried else 0.0)
+        if self._listing.seen != self.decisions.seen or due:
             wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
             counts = self._offsets.partitions(wanted.topics)
             self._listing = wanted.listing(self.decisions, counts)

@@ -54,7 +54,7 @@ class TopicTail:
         self._ended: set[str] = set()
         """Topics that have no record yet at the offset to read next."""
         self._consumer: Consumer | None = None
-        self._answered_at = 0.0
+        self._answered_at = self._heard_at = 0.0
         self.wake()
 
     @property
@@ -65,6 +65,11 @@ class TopicTail:
     def places(self) -> Mapping[str, int] | None:
         """Topic → its end, if all topics are read to their ends; None while one may have more."""
         return dict(self._places) if len(self._ended) == len(self._places) else None
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the last record, or since it woke."""
+        return monotonic() - self._heard_at
 
     def sleep(self) -> None:
         """Send no requests until ``wake``."""
@@ -77,7 +82,7 @@ class TopicTail:
         if self._consumer is None:
             self._consumer = _consumer(self._kafka)
         self._ended.clear()
-        self._answered_at = monotonic()
+        self._answered_at = self._heard_at = monotonic()
         self._consumer.assign([TopicPartition(t, 0, place) for t, place in self._places.items()])
         self._asleep = False
 
@@ -108,6 +113,7 @@ class TopicTail:
             self._places[event.topic] = event.offset
             self._ended.add(event.topic)
         else:
+            self._heard_at = self._answered_at
             self._places[event.topic] = event.offset + 1
             self._ended.discard(event.topic)
 

@@ -23,6 +23,9 @@ _SHORT_S = 0.05
 """Longest wait, in seconds, while it is not sure that an arrival ends it."""
 _LACKING_S = 0.25
 """Longest wait, in seconds, for the first rows of topics that do not exist yet."""
+_AWAKE_S = 2.0
+"""For so many seconds after a record the tail stays awake: a schema change has several records, and
+to wake takes some milliseconds."""
 _LOOK_S = 5.0
 """Seconds after which a sleeping tail wakes and reads, even if nothing arrived."""
 _TELLING_S = 0.2
@@ -36,6 +39,9 @@ class Waits:
 
     Args:
         clock: Monotonic seconds.
+
+    Attributes:
+        is_over_early: Whether an arrival ended the last wait.
     """
 
     def __init__(
@@ -47,6 +53,7 @@ class Waits:
         self._look_at = 0.0
         self._was_told_nothing = False
         self._misses = 0
+        self.is_over_early = False
 
     def wait(self, timeout_s: float, ends: Mapping[Partition, int] | None, *, lacks: bool) -> float:
         """Wait until something arrives, if the tail sleeps or can sleep.
@@ -62,8 +69,8 @@ class Waits:
         Returns:
             Seconds for which the tail itself may wait for a record afterwards.
         """
-        self._was_told_nothing = False
-        idle = ends is not None
+        self._was_told_nothing, self.is_over_early = False, False
+        complete = self._tail.is_asleep
         if ends is not None and (places := self._tail.places()) is not None:
             own = {Partition(topic, 0): place for topic, place in places.items()}
             complete = self._arrivals.follow({**ends, **own})
@@ -71,19 +78,21 @@ class Waits:
                 timeout_s = min(timeout_s, _SHORT_S)
             elif lacks:
                 timeout_s = min(timeout_s, _LACKING_S)
-            if complete and not self._tail.is_asleep:
+            self._was_told_nothing = complete and timeout_s >= _TELLING_S
+            if complete and not self._tail.is_asleep and self._tail.silent_s >= _AWAKE_S:
                 self._tail.sleep()
                 self._look_at = self._clock() + _LOOK_S
-            self._was_told_nothing = complete and timeout_s >= _TELLING_S
-        if not self._tail.is_asleep:
-            return min(timeout_s, _SHORT_S) if idle else timeout_s
+        if not complete and not self._tail.is_asleep:
+            return timeout_s if ends is None else min(timeout_s, _SHORT_S)
         until = self._clock() + timeout_s
-        is_wanted = self._arrivals.wait(timeout_s, rows=idle)
+        is_wanted = self._arrivals.wait(timeout_s, rows=ends is not None)
         now = self._clock()
-        self._was_told_nothing &= now >= until
-        if is_wanted or now >= self._look_at:
+        self.is_over_early = now < until
+        self._was_told_nothing &= not self.is_over_early
+        if self._tail.is_asleep and (is_wanted or now >= self._look_at):
             self._tail.wake()
-        return _SHORT_S
+            is_wanted = True
+        return _SHORT_S if is_wanted else 0.0
 
     def check(self, rows_came: bool) -> None:
         """Make a new consumer for ``Arrivals`` if it misses rows again and again.

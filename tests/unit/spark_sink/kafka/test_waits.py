@@ -26,6 +26,7 @@ class Tail:
     def __init__(self) -> None:
         self.read: dict[str, int] | None = {DDL.topic: 3}
         self.is_asleep = False
+        self.silent_s = 9.0
 
     def places(self) -> dict[str, int] | None:
         return self.read
@@ -96,6 +97,27 @@ def test_a_tail_that_has_more_to_read_stays_awake(parts: tuple[Waits, Tail, Told
     assert waits.wait(0.5, ENDS, lacks=False) == 0.05
     assert not tail.is_asleep
     assert told.waits == []
+
+
+def test_a_tail_that_had_a_record_just_now_stays_awake_while_arrivals_end_the_wait(
+    parts: tuple[Waits, Tail, Told],
+) -> None:
+    waits, tail, told = parts
+    tail.silent_s = 1.0
+    assert waits.wait(0.5, ENDS, lacks=False) == 0.0
+    assert (tail.is_asleep, told.waits) == (False, [(0.5, True)])
+    told.ends_after, told.is_wanted = 0.01, True
+    assert waits.wait(0.5, ENDS, lacks=False) == 0.05, "the tail reads the record"
+
+
+def test_a_sleeping_tail_does_not_make_the_sink_spin_while_partitions_are_added(
+    parts: tuple[Waits, Tail, Told],
+) -> None:
+    waits, tail, told = parts
+    waits.wait(0.5, ENDS, lacks=False)
+    told.complete = False
+    waits.wait(0.5, ENDS, lacks=False)
+    assert (tail.is_asleep, told.waits[-1]) == (True, (0.05, True))
 
 
 def test_waits_are_short_while_arrivals_may_go_untold(parts: tuple[Waits, Tail, Told]) -> None:
