@@ -1,1 +1,1 @@
-"""What differs between a target's tables and what was decided: shown, healed or adopted."""
+"""``shardmerge drift``: shows, heals or adopts differences between target tables and decisions."""

@@ -30,18 +30,21 @@ from .drift_shapes import healing_lines, lines, planned, shown
 
 _only_option = click.option(
     "--only", "subjects", multiple=True, metavar="SUBJECT",
-    help="Only this difference, such as index:by_name; repeatable.",
+    help="Only this difference, for example index:by_name; repeatable.",
 )  # fmt: skip
 _by_option = click.option(
-    "--by", default=login_name, show_default="your login name", help="Who does it; it is kept."
+    "--by",
+    default=login_name,
+    show_default="your login name",
+    help="Who gives the command; the name is recorded.",
 )
 
 
 class _Group(click.Group):
-    """A group whose command ``show`` needs not be named."""
+    """A group that runs ``show`` when a call names no command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See ``click.Group``: an option of ``show`` is none of the group."""
+        """See ``click.Group``. A call that begins with an option is a call of ``show``."""
         if args and args[0].startswith("-") and args[0] not in ("--help", "-h"):
             args = ["show", *args]
         return super().parse_args(ctx, args)
@@ -49,7 +52,7 @@ class _Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """See ``click.Group``."""
+        """See ``click.Group``. A first word that is no command is an argument of ``show``."""
         return super().resolve_command(ctx, args if args[0] in self.commands else ["show", *args])
 
 
@@ -66,12 +69,13 @@ def drift() -> None:
 @pipeline_option
 @json_option
 def show(target: TargetTable | None, path: Path, as_json: bool) -> None:
-    """Show in what TARGET (by default every target) differs from what was decided and executed.
+    """Show how the table of TARGET (by default of every target) differs from what was decided.
 
-    The target's server is asked now. The sink looks from time to time, too: it tells since when.
+    The command compares the tables now. The sink also compares them from time to time, so the
+    command can say since when a difference is there.
 
-    Ends with 0 when nothing differs, or only in what does no harm to rows; with 1 when a difference
-    needs somebody, or a table is not looked at; with 2 when the call or the pipeline file is wrong;
+    Ends with 0 when nothing differs, or no difference does harm to rows; with 1 when a difference
+    can do harm, or a table is not compared; with 2 when the call or the pipeline file is wrong;
     with 3 when the target does not answer.
     """
     with telling_errors():
@@ -98,8 +102,8 @@ def show(target: TargetTable | None, path: Path, as_json: bool) -> None:
 @click.argument("target", type=Target(), metavar="TARGET")
 @pipeline_option
 @_only_option
-@click.option("--harmless", is_flag=True, help="Also what does no harm to rows.")
-@click.option("--yes", is_flag=True, help="Execute the statements; without it they are shown.")
+@click.option("--harmless", is_flag=True, help="Heal also differences that do no harm to rows.")
+@click.option("--yes", is_flag=True, help="Execute the statements; without it they are only shown.")
 @_by_option
 @json_option
 def heal(
@@ -112,13 +116,14 @@ def heal(
     by: str,
     as_json: bool,
 ) -> None:
-    """Bring the table of TARGET back to what was decided.
+    """Give the table of TARGET its decided definition again.
 
-    Shows the statements, and what is lost by them. With --yes it executes them, while no statement
-    of the sink runs on the table; rows go on. Differences that do no harm stay, unless --harmless
-    or --only names them. The journal in the target keeps who did it.
+    Shows the statements, and which data they destroy. With --yes it executes them. The sink
+    executes no statement on the table meanwhile, but goes on writing rows. Differences that do no
+    harm stay, unless --harmless is given or --only names them. The journal in the control database
+    keeps each statement and who gave the command.
 
-    Ends with 0 when nothing is left to be healed; with 1 when something is; with 2 when the call or
+    Ends with 0 when no difference is left to heal; with 1 when one is left; with 2 when the call or
     the pipeline file is wrong; with 3 when the target does not answer, or refuses a statement.
     """
     with telling_errors():
@@ -130,8 +135,8 @@ def heal(
             by_hand = any(not each.sql for each in plan)
             if yes and by_hand:
                 raise ConfigError(
-                    "not every difference can be healed by a statement",
-                    hint="name those that can with --only",
+                    "no statement heals some of the differences",
+                    hint="name with --only the differences that are not to be healed by hand",
                     code="SM-6809",
                 )
             for line in () if as_json else healing_lines(planned(plan), ""):
@@ -162,15 +167,15 @@ def adopt(
     wait: float,
     as_json: bool,
 ) -> None:
-    """Tell the coordinator that what differs in TARGET is wanted.
+    """Tell the coordinator that the changes by hand on TARGET are to stay.
 
-    It counts as decided from then on. Nothing is told about it any more, unless it changes again.
-    The command is recorded and can be replayed, as every command is. Without --only it adopts all
-    that can be adopted.
+    The changed definitions count as decided from then on, so they are no differences any more. The
+    command is recorded and can be replayed, as every command is. Without --only it adopts every
+    difference that can be adopted.
 
-    Ends with 0 when it is decided; with 1 when nothing can be adopted, or the command is refused or
-    not answered in time; with 2 when the call or the pipeline file is wrong; with 3 when the target
-    or Kafka does not answer.
+    Ends with 0 when the coordinator has decided it; with 1 when nothing can be adopted, or the
+    command is refused or not answered in time; with 2 when the call or the pipeline file is wrong;
+    with 3 when the target or Kafka does not answer.
     """
     with telling_errors():
         pipeline = read_pipeline(path)
@@ -178,7 +183,7 @@ def adopt(
             found = _known(reader, target)
         adoptions = _adoptions(found, _named(found, subjects, harmless=True), subjects)
         if not adoptions:
-            click.echo(f"{target}: nothing is to be adopted", err=True)
+            click.echo(f"{target}: there is nothing to adopt", err=True)
             raise SystemExit(ExitCode.FOUND)
         said = OperatorCommand(
             id=ChangeId(topics.commands(pipeline).name, 0),
@@ -202,8 +207,8 @@ def adopt(
 def _reader(pipeline: Pipeline) -> DriftReader:
     if not has_looks(pipeline):
         raise ConfigError(
-            f"the tables of a target of the kind {pipeline.target.kind} are not looked at",
-            hint="mysql, mariadb and tidb are",
+            f"tables of a target of the kind {pipeline.target.kind} are not compared",
+            hint="shardmerge drift compares those of the kinds mysql, mariadb and tidb",
             code="SM-5601",
         )
     return DriftReader(pipeline)
@@ -218,18 +223,18 @@ def _known(reader: DriftReader, target: TargetTable) -> TargetDrift:
 def _unknown(target: TargetTable) -> ConfigError:
     return ConfigError(
         f"the sink of this pipeline has made no table {target}",
-        hint="shardmerge drift without a target lists those that it made",
+        hint="shardmerge drift --pipeline FILE lists the tables that it made",
         code="SM-5601",
     )
 
 
 def _named(found: TargetDrift, subjects: Sequence[str], *, harmless: bool) -> tuple[str, ...]:
-    """The subjects that a call is about."""
+    """The subjects that a call names; without names, all that the call may handle."""
     known = {each.subject: each for each in found.differences}
     if unknown := [each for each in subjects if each not in known]:
         raise ConfigError(
-            f"{found.target} does not differ in {', '.join(unknown)}",
-            hint=f"it differs in {', '.join(known) or 'nothing'}",
+            f"{found.target} has no difference {', '.join(unknown)}",
+            hint=f"its differences are: {', '.join(known) or 'none'}",
             code="SM-5601",
         )
     return tuple(subjects) or tuple(
@@ -257,7 +262,7 @@ def _adoptions(
 
 def _tell_left(left: Sequence[Difference], *, done: bool) -> None:
     if not left:
-        click.echo("the table is as decided" if done else "nothing is to be healed")
+        click.echo("the table is as decided" if done else "there is nothing to heal")
     elif done:
         click.echo(f"still different: {', '.join(each.subject for each in left)}")
     else:

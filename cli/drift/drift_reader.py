@@ -1,8 +1,10 @@
-"""Reads in what the target's tables differ now: one reader for every command that asks.
+"""Reads how the target's tables differ now from what was decided.
 
-with DriftReader(pipeline) as reader:
-for target in reader.targets():
-drift = reader.read(target)
+Every command that needs the differences uses this reader::
+
+    with DriftReader(pipeline) as reader:
+        for target in reader.targets():
+            drift = reader.read(target)
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ _NO_TABLE, _NO_DATABASE, _NO_COLUMN = 1146, 1049, 1054
 
 @dataclass(frozen=True, slots=True)
 class TargetDrift:
-    """One target's table beside what was decided.
+    """How one target's table differs now from what was decided.
 
     Attributes:
-        differences: Now, with the times at which the sink first saw them.
-        compared: Both sides; None for a kind of target whose tables are not looked at.
-        healings: What brings the table back, in execution order.
+        target: The target.
+        differences: The present differences, with the times at which the sink first saw them.
+        compared: The decided and the found table; None for a kind of target whose tables are not
+            compared.
+        healings: The statements that heal all differences, in execution order.
     """
 
     target: TargetTable
@@ -44,19 +48,19 @@ class TargetDrift:
 
     @property
     def is_clean(self) -> bool:
-        """Whether the table was looked at and no difference needs somebody."""
+        """Whether the table was compared and every difference is harmless."""
         return self.compared is not None and not any(
             needs_somebody(each.kind) for each in self.differences
         )
 
 
 def has_looks(pipeline: Pipeline) -> bool:
-    """Whether the tables of the pipeline's kind of target are looked at."""
+    """Whether shardmerge compares the tables of the pipeline's kind of target."""
     return pipeline.target.catalog is None
 
 
 class DriftReader:
-    """A session with the target of a pipeline; see the module's text.
+    """Compares tables in a session with the target of a pipeline.
 
     Args:
         pipeline: Its target has a server (``has_looks``).
@@ -87,7 +91,7 @@ class DriftReader:
         self._session.close()
 
     def targets(self) -> Sequence[TargetTable]:
-        """The targets with a table, sorted; none before a sink made one.
+        """The targets whose table a sink has made, sorted; empty before the first one.
 
         Raises:
             TargetError: The target does not answer.
@@ -108,7 +112,7 @@ class DriftReader:
             raise
 
     def read(self, target: TargetTable) -> TargetDrift:
-        """One target; raises ``TargetError``."""
+        """Compare the table of one target; raises ``TargetError``."""
         compared = self._comparer.compare(target)
         timed = with_times(
             compared.differences, self._times().get(target, ()), now_ms=0, clear_ms=0
@@ -116,7 +120,7 @@ class DriftReader:
         return TargetDrift(target, timed, compared, self._plan(target, compared, None))
 
     def plan(self, drift: TargetDrift, subjects: Collection[str]) -> tuple[Healing, ...]:
-        """What heals only some differences."""
+        """The statements that heal only the named differences."""
         assert drift.compared is not None
         return self._plan(drift.target, drift.compared, subjects)
 
@@ -155,10 +159,11 @@ class DriftReader:
 def drift_of(
     pipeline: Pipeline, targets: Collection[TargetTable] | None = None
 ) -> tuple[TargetDrift, ...]:
-    """In what tables of a pipeline's target differ now, sorted by name.
+    """How the tables of a pipeline's target differ now, sorted by name.
 
     Args:
-        pipeline: Any; targets of a kind without looks must be named.
+        pipeline: Any. For a kind of target whose tables are not compared, ``targets`` must name the
+            targets.
         targets: Only these; None for all.
 
     Raises:

@@ -17,11 +17,11 @@ from .drift_reader import TargetDrift
 
 @dataclass(frozen=True, slots=True)
 class HealingStatement:
-    """One statement that brings a part of a table back.
+    """One statement that gives a part of a table its decided definition again.
 
     Attributes:
-        sql: The statement; "" when it must be made by hand.
-        loses: What is lost by it, or does not come back by itself; "" for nothing.
+        sql: The statement; "" when somebody must make the part by hand.
+        loses: Which data the statement destroys, or does not bring back; "" for none.
         reason: Why there is no statement; "" when there is one.
     """
 
@@ -32,20 +32,21 @@ class HealingStatement:
 
 @dataclass(frozen=True, slots=True)
 class TableDifference:
-    """One thing in which a target's table differs from what was decided and executed.
+    """One difference between a target's table and what was decided and executed.
 
     Attributes:
         subject: ``column:<name>``, ``index:<name>``, ``check:<name>``, ``foreign key:<name>``,
             ``trigger:<name>``, ``partitioning``, ``charset`` or ``table``.
-        kind: ``harmless``, ``refuses`` (rows), ``values`` (can change), ``missing`` or ``unread``.
-        code: Of the kind, such as ``SM-6802``.
+        kind: ``harmless``; ``refuses``: the table can refuse rows; ``values``: it can change rows;
+            ``missing``: it lacks something; or ``unread``: it cannot be compared.
+        code: The code of the kind, for example ``SM-6802``.
         expected: What was decided, as SQL; "" for nothing.
         found: What the server shows; "" for nothing.
-        since: When the sink first saw it; "" when it has not.
-        before: When the sink last saw the table without it; "" when it never did.
-        means: What it can do to rows.
-        healing: What brings the table back, in execution order.
-        unadoptable: Why it cannot be adopted; "" when it can.
+        since: When the sink first saw the difference; "" when it has not seen it yet.
+        before: When the sink last saw the table without the difference; "" when this is not known.
+        means: What the difference can do to rows.
+        healing: The statements that heal the difference, in execution order.
+        unadoptable: Why the difference cannot be adopted; "" when it can.
     """
 
     subject: str
@@ -66,8 +67,8 @@ class ShownDrift:
 
     Attributes:
         target: As ``database.table``.
-        looked_at: False for a kind of target whose tables are not looked at.
-        differences: By subject.
+        looked_at: False for a kind of target whose tables are not compared.
+        differences: Sorted by subject.
     """
 
     target: str
@@ -76,7 +77,7 @@ class ShownDrift:
 
 
 def shown(drift: TargetDrift) -> ShownDrift:
-    """The shape of one target."""
+    """The value to print for one target."""
     return ShownDrift(
         str(drift.target),
         drift.compared is not None,
@@ -106,14 +107,15 @@ def _statement(healing: Healing) -> HealingStatement:
 
 
 def lines(drift: ShownDrift) -> Iterator[str]:
-    """One target for people."""
+    """The lines to print for one target."""
     if not drift.looked_at:
         yield f"{drift.target}: not looked at: the tables of this kind of target are not compared"
         return
     if not drift.differences:
         yield f"{drift.target}: as decided"
         return
-    yield f"{drift.target}: differs in {len(drift.differences)} things from what was decided"
+    things = "1 thing" if len(drift.differences) == 1 else f"{len(drift.differences)} things"
+    yield f"{drift.target}: differs in {things} from what was decided"
     for each in drift.differences:
         yield f"  {each.subject}: {coded(each.code, each.means)}"
         yield f"    decided: {each.expected or 'nothing'}"
@@ -125,7 +127,7 @@ def lines(drift: ShownDrift) -> Iterator[str]:
 
 
 def healing_lines(healing: tuple[HealingStatement, ...], indent: str) -> Iterator[str]:
-    """The statements for people."""
+    """The lines to print for the statements."""
     for statement in healing:
         if statement.reason:
             yield f"{indent}heal by hand: {statement.reason}"
@@ -144,5 +146,5 @@ def _since(each: TableDifference) -> str:
     if not each.since:
         return "not known; the sink has not seen it yet"
     if not each.before:
-        return f"seen first at {short_time(each.since)}, when the sink looked for the first time"
+        return f"before {short_time(each.since)}, when the sink saw it at its first look"
     return f"between {short_time(each.before)} and {short_time(each.since)}"

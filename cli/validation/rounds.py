@@ -23,14 +23,14 @@ def keep_comparing(
     sleep: Callable[[float], None] = time.sleep,
     now_s: Callable[[], float] = time.time,
 ) -> NoReturn:
-    """Run rounds for ever; what does not answer ends a round, not the process.
+    """Run rounds for ever. A server that does not answer ends the round, not the process.
 
     Args:
-        compare: Compares each target once; yields the report of each.
-        meter: Is told what was found.
+        compare: Runs one round: compares each target once, and yields its report.
+        meter: Receives each report, and each failed round.
         pause_s: Seconds between two rounds.
-        sleep: Waits for seconds.
-        now_s: Seconds since 1970.
+        sleep: Waits for a number of seconds.
+        now_s: The time now, in seconds since 1970.
 
     Raises:
         ConfigError: The pipeline file is wrong.
@@ -43,5 +43,5 @@ def keep_comparing(
             raise
         except ShardMergeError as error:
             meter.failed()
-            click.echo(f"this round ended: {coded(error.code, error.message)}", err=True)
+            click.echo(f"this round failed: {coded(error.code, error.message)}", err=True)
         sleep(pause_s)

@@ -78,8 +78,8 @@ class _Call:
 @click.option(
     "--continuous",
     is_flag=True,
-    help="Compare again and again, until the process is ended. With --rate, so that it can run "
-    "beside the sink.",
+    help="Compare again and again, until you end the process. Set --rate, too, so that the servers "
+    "can serve the sink meanwhile.",
 )
 @click.option(
     "--pause",
@@ -94,10 +94,10 @@ class _Call:
     default=0,
     type=click.IntRange(0, 65_535),
     show_default="none",
-    help="With --continuous: port of the metrics for Prometheus, at /metrics.",
+    help="With --continuous: port where Prometheus reads metrics, at /metrics.",
 )
 @click.option(
-    "--metrics-host", default="127.0.0.1", show_default=True, help="Address of the metrics."
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address of that port."
 )
 @json_option
 def validate(
@@ -121,8 +121,8 @@ def validate(
     Traffic may go on: a row that looks different is looked at again when the target has applied
     what its shard had written before. Only SELECTs are run, one at a time on each server.
 
-    With --continuous it goes on for ever: a server that does not answer ends only the present
-    comparison.
+    With --continuous the command compares for ever. If a server does not answer, it ends only the
+    present round.
 
     Ends with 0 when everything was compared and is equal; with 1 when there is a difference, or a
     row or a shard could not be compared; with 2 when the call or the pipeline file is wrong; with 3
@@ -161,7 +161,7 @@ def _check_continuous(resume: Path | None, repair: str | None) -> None:
     if resume is not None or repair is not None:
         raise ConfigError(
             "--continuous takes neither --resume nor --repair",
-            hint="look at what differs, then repair it with a call of its own",
+            hint="correct what differs with a call of its own, without --continuous",
             code="SM-5601",
         )
 

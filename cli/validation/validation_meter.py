@@ -1,4 +1,4 @@
-"""The metrics of ``shardmerge validate --continuous``: a fold of its reports. Pure."""
+"""The metrics of ``shardmerge validate --continuous``, made from its reports. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = ("missing", "extra", "differs", "count")
 
 @dataclass(slots=True)
 class ValidationMeter:
-    """What the metrics are made from; one thread tells it, another one reads it."""
+    """Collects reports, and makes metrics from them. One thread writes, another one reads."""
 
     _rows: Mapping[str, int] = field(default_factory=dict)
     _latest: Mapping[str, ValidatedTarget] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class ValidationMeter:
     _failures: int = 0
 
     def compared(self, report: ValidatedTarget, now_s: float) -> None:
-        """Take the report of one comparison, and when it ended, in seconds since 1970."""
+        """Add the report of a target. Its comparison ended at ``now_s``, in seconds since 1970."""
         name = report.target
         self._rows = {**self._rows, name: self._rows.get(name, 0) + report.rows}
         self._latest = {**self._latest, name: report}
@@ -32,11 +32,11 @@ class ValidationMeter:
             self._completed_s = {**self._completed_s, name: now_s}
 
     def failed(self) -> None:
-        """A round ended because a server, Kafka or Connect did not answer."""
+        """Count a round that failed because a server, Kafka or Connect did not answer."""
         self._failures += 1
 
     def samples(self) -> Iterator[Sample]:
-        """The metrics now."""
+        """The present values of the metrics."""
         yield Sample(catalog.VALIDATE_FAILURES, (), self._failures)
         for name, count in self._rows.items():
             yield Sample(catalog.VALIDATE_ROWS, (name,), count)

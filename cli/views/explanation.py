@@ -185,12 +185,14 @@ def _parked(asked: Asked, shard: ShardState) -> Iterator[Cause]:
 
 
 def _drift_ways(asked: Asked) -> Iterator[WayOut]:
-    """What ends the refusal of a statement that meets a change by hand."""
+    """The ways out when a statement would overwrite a change by hand."""
     words = (str(asked.log.state.target), "--pipeline", str(asked.path))
     heal = shlex.join(("shardmerge", "drift", "heal", *words))
-    yield WayOut(heal, "shows the statements that bring the table back; --yes executes them")
+    yield WayOut(
+        heal, "shows the statements that give the table its decided definition; --yes executes them"
+    )
     adopt = shlex.join(("shardmerge", "drift", "adopt", *words))
-    yield WayOut(adopt, "the change by hand is wanted, and the statement changes it")
+    yield WayOut(adopt, "accepts the change by hand; the statement then overwrites it")
 
 
 def _servers(asked: Asked) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""How a target's table differs from what was decided and executed, as records."""
+"""Records of how a target's table differs from what was decided and executed."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from . import plain
 
 
 class DriftKind(StrEnum):
-    """What a difference can do to rows; the first one does nothing."""
+    """What a difference can do to rows."""
 
     HARMLESS = "harmless"
-    """Rows are written as before."""
+    """The sink writes rows as before."""
     REFUSES = "refuses"
-    """The table can refuse rows that the decided one accepts."""
+    """The table can refuse rows that the decided table accepts."""
     VALUES = "values"
-    """The table can change values of rows, or replace rows, that the decided one keeps."""
+    """The table can change values of rows, or replace rows. The decided table does neither."""
     MISSING = "missing"
     """The table lacks what was decided."""
     UNREAD = "unread"
-    """The table has something that shardmerge does not understand, so it is not compared."""
+    """The table cannot be compared, because shardmerge does not understand its definition."""
 
 
 CODES = {
@@ -34,23 +34,24 @@ CODES = {
     DriftKind.UNREAD: "SM-6805",
 }
 MET_CODE = "SM-6806"
-"""Of a statement that meets a difference in what it changes."""
+"""The code of a statement that would overwrite a change by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing in which a target's table differs from what was decided and executed.
+    """One difference between a target's table and what was decided and executed.
 
     Attributes:
         subject: ``column:<name>``, ``index:<name>``, ``check:<name>``, ``foreign key:<name>``,
             ``trigger:<name>`` (lower-case), ``partitioning``, ``charset`` (the table's default), or
-            ``table`` for all of it.
-        kind: What it can do to rows.
-        expected: The definition that was decided, as SQL; "" when there is to be none.
+            ``table`` for the whole table.
+        kind: What the difference can do to rows.
+        expected: The definition that was decided, as SQL; "" when none was decided.
         found: The definition that the server shows; "" when there is none.
-        since_ms: When the sink first saw it, in milliseconds since 1970; 0 when it has not.
-        clear_ms: When the sink last saw the table without it; 0 when it never did. The change was
-            made between ``clear_ms`` and ``since_ms``.
+        since_ms: When the sink first saw the difference, in milliseconds since 1970; 0 when it has
+            not seen it yet.
+        clear_ms: When the sink last saw the table without the difference; 0 when this is not known.
+            Somebody made the change between ``clear_ms`` and ``since_ms``.
     """
 
     subject: str
@@ -67,7 +68,7 @@ class Difference:
 
     @property
     def is_same_as(self) -> tuple[str, str, str, str]:
-        """What tells whether two differences are the same one, seen at two times."""
+        """A key. Two looks saw the same difference if their keys are equal; times do not count."""
         return self.subject, self.kind.value, self.expected, self.found
 
 
@@ -82,19 +83,19 @@ class Adoptions:
 
     @classmethod
     def read(cls, text: str) -> Adoptions:
-        """The value of a command's argument.
+        """Parse a command's argument.
 
         Raises:
-            ContractError: The text is no such argument.
+            ContractError: The text is not the JSON of an ``Adoptions`` with at least one adoption.
         """
         found = plain.load(cls, text.encode())
         if not found.adoptions:
-            raise ContractError("nothing is adopted", code="SM-6808")
+            raise ContractError("the command names nothing to adopt", code="SM-6808")
         return found
 
 
 def needs_somebody(kind: DriftKind) -> bool:
-    """Whether an operator should look at a difference of that kind."""
+    """Whether an operator should act on a difference of this kind: heal it or adopt it."""
     return kind is not DriftKind.HARMLESS
 
 
@@ -105,13 +106,13 @@ def with_times(
     now_ms: int,
     clear_ms: int,
 ) -> tuple[Difference, ...]:
-    """The differences with the times at which they were first seen.
+    """Give the differences of a look their times. A known difference keeps its times.
 
     Args:
-        found: Of this look, without times.
-        known: Of the look before, with times.
-        now_ms: When this look was, in milliseconds since 1970.
-        clear_ms: When the table was looked at before; 0 when it was not.
+        found: The differences that this look found, without times.
+        known: The differences that were known before, with times.
+        now_ms: When this look began, in milliseconds since 1970; the ``since_ms`` of new ones.
+        clear_ms: When the look before began; 0 without one. The ``clear_ms`` of new ones.
     """
     before = {each.is_same_as: each for each in known}
     timed = []

@@ -37,7 +37,7 @@ def test_a_difference_is_told_with_both_sides_its_time_and_what_heals_it() -> No
     found = drifted("id INT PRIMARY KEY, a INT", "id INT PRIMARY KEY", 1_764_000_060_000,
                     1_764_000_000_000)  # fmt: skip
     assert list(lines(shown(found))) == [
-        "m.t: differs in 1 things from what was decided",
+        "m.t: differs in 1 thing from what was decided",
         "  column:a: SM-6804: the table lacks what was decided",
         "    decided: `a` int",
         "    found:   nothing",
@@ -53,7 +53,7 @@ def test_a_time_that_is_not_known_is_not_made_up() -> None:
     unseen = drifted("id INT PRIMARY KEY, a INT", "id INT PRIMARY KEY, a BIGINT")
     assert "    since:   not known; the sink has not seen it yet" in lines(shown(unseen))
     first = drifted("id INT PRIMARY KEY, a INT", "id INT PRIMARY KEY, a BIGINT", 1_764_000_000_000)
-    told = "seen first at 2025-11-24 16:00:00 UTC, when the sink looked for the first time"
+    told = "before 2025-11-24 16:00:00 UTC, when the sink saw it at its first look"
     assert f"    since:   {told}" in lines(shown(first))
 
 
