@@ -1,8 +1,9 @@
-"""The command ``adopt``: what somebody changed on the target by hand counts as decided. Pure.
+"""The command ``adopt``: a change by hand on the target counts as decided from then on. Pure.
 
-The coordinator does not see the target's table. The command says what was found there, and the
-decision orders a statement for each part. The sink executes nothing for it: it notes in its journal
-that the part is wanted. So a replay of the log shows when, and at whose order, that was decided.
+The coordinator does not see the target's table, so the command contains each changed definition.
+The decision has a statement for each of them. The sink executes no SQL for such a statement. It
+notes in its journal that the changed definition is the decided one. So a replay of the log shows
+when it was adopted, and by whom.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from .target_moves import Refusal, Settled, unmoved
 
 
 def adopt(state: TargetState, command: OperatorCommand) -> Step:
-    """Carry out the command, or refuse it."""
+    """Decide what the command adopts, or refuse the command."""
     if state.schema is None:
         why = Refusal(
             f"nothing was decided about a table {state.target}",
-            "adopt what is changed on a table of a pipeline",
+            "adopt changes on a table that this pipeline has made",
             code="SM-6808",
         )
         return refuse(state, command, why)
@@ -33,7 +34,9 @@ def adopt(state: TargetState, command: OperatorCommand) -> Step:
         adoptions = Adoptions.read(command.argument).adoptions
         statements = [_statement(checked_adoption(each)) for each in adoptions]
     except ContractError as error:
-        why = Refusal(error.message, "adopt it with `shardmerge drift adopt`", code="SM-6808")
+        why = Refusal(
+            error.message, "make the command with `shardmerge drift adopt`", code="SM-6808"
+        )
         return refuse(state, command, why)
     step = obeyed(state, command, Settled(state, unmoved(state, known_names(state)), {}))
     for statement in statements:
@@ -44,14 +47,14 @@ def adopt(state: TargetState, command: OperatorCommand) -> Step:
 def _statement(adoption: Adoption) -> TargetStatement:
     """The statement that notes an adoption.
 
-    Its subject is its own: it must neither wait for a statement that is refused because of the
-    difference, nor make a debt void.
+    It has a subject of its own. With the part's subject it would wait for the statement that is
+    refused because of this very difference, or it would make a debt void.
     """
     what = adoption.definition or "nothing"
     return TargetStatement(
         sql=f"adopt {adoption.subject} as {what}",
         kind=StatementKind.EXPANDING,
-        reason=f"an operator wants {adoption.subject} as somebody made it by hand",
+        reason=f"an operator adopted the change by hand of {adoption.subject}",
         subjects=(f"adoption:{adoption.subject}",),
         actions=(adoption,),
         code="SM-6807",

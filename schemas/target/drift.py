@@ -1,8 +1,8 @@
 """Compares a target's table with what was decided and executed, and says what a difference means.
 
-The table is somebody's: an operator adds an index, widens a column, drops what seems unused. Each
-difference is judged by what it can do to the rows that the sink writes. The sink writes a row by
-its primary key, replaces a row with the same key, and names every column that the row has.
+People change the table: they add an index, widen a column, or drop what seems unused. The kind of a
+difference says what it can do to the rows that the sink writes. The sink writes a row with an
+upsert, which replaces the row with the same key. The upsert names every column that the row has.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from .table_state import CHARSET, PARTITIONING, TABLE, Part, TableState, text_of
 from .target_change import plain_index
 
 _TIMED = ("range", "list")
-"""Words of partitionings that refuse rows for which they have no partition."""
+"""Kinds of partitions that can lack a partition for a row. The server then refuses the row."""
 _HARMLESS, _REFUSES = DriftKind.HARMLESS, DriftKind.REFUSES
 _VALUES, _MISSING = DriftKind.VALUES, DriftKind.MISSING
 
 
 def differences(expected: TableState, found: TableState) -> tuple[Difference, ...]:
-    """Every part in which the table differs, by subject.
+    """The parts in which the table differs from what was decided, sorted by subject.
 
     Args:
-        expected: What executed statements make (``executed_state``).
-        found: What the server shows.
+        expected: The table that the executed statements make (``executed_state``).
+        found: The table that the server shows.
     """
     if expected.schema is None:
         return ()
@@ -75,7 +75,7 @@ def differences(expected: TableState, found: TableState) -> tuple[Difference, ..
 
 
 def is_same_part(expected: Part | None, found: Part | None) -> bool:
-    """Whether both do the same to rows."""
+    """Whether both definitions do the same to rows."""
     if isinstance(expected, Column) and isinstance(found, Column):
         return expected == found or (
             expected.on_update == found.on_update
@@ -90,9 +90,9 @@ def kind_of(
     """What a difference can do to rows.
 
     Args:
-        subject: What differs.
-        expected: What was decided; None for nothing.
-        found: What the table has; None for nothing.
+        subject: The subject of the part that differs.
+        expected: The decided part; None when none was decided.
+        found: The part that the table has; None when it has none.
         unique: Lower-case names of the columns in unique keys.
     """
     if found is None:
@@ -121,15 +121,16 @@ def kind_of(
 
 def _column_kind(expected: Column, found: Column, *, is_unique: bool) -> DriftKind:
     if found.generated != expected.generated:
-        # The server refuses a value for a computed column, and nobody writes one that was computed.
+        # The server refuses a row with a value for a computed column. If the decided column is
+        # computed, the sink writes no value for it.
         return _VALUES if found.generated is None else _REFUSES
     if found.on_update != expected.on_update or found.auto_increment != expected.auto_increment:
         return _VALUES
     if _is_null(expected) and found.default is not None and not _is_null(found):
-        return _VALUES  # A row that leaves the column out got NULL.
+        return _VALUES  # NULL was decided for a row that leaves the column out.
     plain = replace(expected.type, collation=""), replace(found.type, collation="")
     if plain[0] == plain[1] and expected.type != found.type and is_unique:
-        return _VALUES  # Other values are equal under another collation.
+        return _VALUES  # Another collation lets other values collide in the unique key.
     wanted, there = TableSchema((expected,)), TableSchema((found,))
     if not misfit(wanted, there):
         return _HARMLESS
@@ -151,19 +152,19 @@ MEANINGS = {
     DriftKind.MISSING: "the table lacks what was decided",
     DriftKind.UNREAD: "the table is not compared",
 }
-"""What differences of a kind mean, as a part of a sentence."""
+"""Kind → what it means for rows, as a part of a sentence."""
 
 
 def adoption_of(difference: Difference, found: TableState) -> Adoption | str:
-    """What makes a difference wanted; or why it cannot be.
+    """The adoption of a difference; or, as text, why it cannot be adopted.
 
     Args:
-        difference: One of ``differences``.
-        found: The table that it was found in.
+        difference: One of the results of ``differences``.
+        found: The table that the server shows.
     """
     subject = difference.subject
     if difference.kind is DriftKind.UNREAD or subject == TABLE:
-        return "a table that is missing, or cannot be read, cannot be adopted"
+        return "a table that is missing or cannot be read cannot be adopted"
     if not difference.found and subject.startswith("column:"):
         return "rows have values for this column, which the table must hold"
     part = found.value(subject)
@@ -177,10 +178,10 @@ def adoption_of(difference: Difference, found: TableState) -> Adoption | str:
 
 
 def checked_adoption(adoption: Adoption) -> Adoption:
-    """An adoption that came from outside.
+    """Check an adoption that came from outside, and return it.
 
     Raises:
-        ContractError: Its definition is not that of its value.
+        ContractError: Its text (``definition``) does not describe its column, index or check.
     """
     kind, _, name = adoption.subject.partition(":")
     value = {"column": adoption.column, "index": adoption.index, "check": adoption.check}
@@ -190,7 +191,7 @@ def checked_adoption(adoption: Adoption) -> Adoption:
     if not ((kind in value and named and text_of(part) == adoption.definition) or apart):
         raise ContractError(
             f"{adoption.subject!r} with the definition {adoption.definition!r} cannot be adopted",
-            hint="adopt differences with `shardmerge drift adopt`",
+            hint="make the command with `shardmerge drift adopt`",
             code="SM-6808",
         )
     return adoption
@@ -199,16 +200,18 @@ def checked_adoption(adoption: Adoption) -> Adoption:
 def met(
     expected: TableState, found: TableState, actions: Sequence[Action]
 ) -> tuple[Difference, ...]:
-    """The differences in what a statement changes, because of which it must not be executed.
+    """The changes by hand that a statement would overwrite. With any, it must not be executed.
 
-    A part that the statement adds, and that is there already, does not count here: the journal
-    compares it. Neither does a changed column whose every value the statement keeps, nor one that
-    is dropped and takes every value of the decided one.
+    These do not count:
+
+    * a column that the statement adds and that is there already: the journal compares it;
+    * a changed column, if the statement gives it a type that can hold all its values;
+    * a changed column that the statement drops, if it accepts every value of the decided column.
 
     Args:
-        expected: What the statements executed so far make.
-        found: What the server shows.
-        actions: Of the statement.
+        expected: The table that the statements executed so far make.
+        found: The table that the server shows.
+        actions: The actions of the statement.
     """
     named = {each.subject: each for each in differences(expected, found)}
     hit = []
@@ -221,16 +224,16 @@ def met(
 
 
 def met_text(target: TargetTable, differences: Sequence[Difference]) -> str:
-    """What a statement meets, with both definitions and the ways out."""
+    """The message for a refused statement: both definitions of each part, and the ways out."""
     parts = "; ".join(
-        f"{each.subject}: decided is {each.expected or 'nothing'}, the table has "
+        f"{each.subject}: decided is {each.expected or 'nothing'}, but the table has "
         f"{each.found or 'nothing'}"
         for each in differences
     )
     return (
-        f"somebody changed {target} in what the statement changes ({parts}); `shardmerge drift "
-        f"heal {target}` brings the table back, `shardmerge drift adopt {target}` lets the "
-        "statement change what was made by hand"
+        f"the statement would overwrite what somebody changed on {target} by hand ({parts}); "
+        f"`shardmerge drift heal {target} --pipeline FILE` brings the decided table back, "
+        f"`shardmerge drift adopt {target} --pipeline FILE` lets the statement overwrite the change"
     )
 
 
@@ -256,12 +259,12 @@ def _touched(action: Action) -> tuple[str, ...]:
 
 
 def _keeps(expected: TableState, found: TableState, each: Difference, action: Action) -> bool:
-    """Whether the statement overwrites nothing of a difference that it meets."""
+    """Whether the action overwrites nothing of a change by hand."""
     part = found.parts().get(each.subject)
     match action:
         case ColumnRemoval() if isinstance(part, Column):
-            # A column that takes every decided value is the decided one, only wider: its values
-            # are the shards'. A table that was there before the pipeline often has such columns.
+            # The column is the decided one, only wider, so its values came from the shards. A table
+            # that existed before the pipeline often has such columns.
             decided = expected.parts().get(each.subject)
             return isinstance(decided, Column) and not misfit(
                 TableSchema((decided,)), TableSchema((part,))

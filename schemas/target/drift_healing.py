@@ -1,7 +1,8 @@
 """The statements that bring a target's table back to what was decided. Pure.
 
-They are in an order in which each is legal: what stands on columns goes first, then columns change,
-then what stands on columns comes back. The dialect writes them, as for decisions.
+Their order makes each of them legal. First, indexes and checks that differ are dropped. Then
+columns change. Then the decided indexes and checks are added. The dialect writes the SQL, as for
+decisions.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ class Healing:
     """One statement that heals a difference, or a part of it.
 
     Attributes:
-        subject: Of the difference.
-        sql: The statement; "" when the dialect cannot write one.
-        loses: What is lost by it, or is not brought back, for people; "" for nothing.
-        reason: Why there is no statement.
-        actions: What it does; empty for what no action says.
+        subject: The subject of the difference.
+        sql: The statement; "" when no statement heals the difference.
+        loses: A text for people: which data it destroys, or does not bring back; "" for none.
+        reason: Why there is no statement; "" when there is one.
+        actions: The statement as actions; empty when no class of action describes it.
     """
 
     subject: str
@@ -45,7 +46,7 @@ class _Part:
 
     @property
     def kind(self) -> str:
-        """The word of the subject before the name."""
+        """The first part of the subject, for example ``index`` of ``index:by_name``."""
         return self.each.subject.partition(":")[0]
 
 
@@ -56,12 +57,12 @@ def healing(
     target: TargetTable,
     dialect: Dialect,
 ) -> tuple[Healing, ...]:
-    """The statements, in execution order.
+    """The statements that heal differences, in execution order.
 
     Args:
-        found: Those of ``differences(expected, there)`` that are healed.
-        expected: What was decided.
-        there: What the server shows.
+        found: The differences to heal, out of ``differences(expected, there)``.
+        expected: The decided table.
+        there: The table that the server shows.
         target: The table's name.
         dialect: The target's kind and version.
     """
@@ -81,7 +82,7 @@ def healing(
 def _drops_apart(
     part: _Part, expected: TableState, target: TargetTable, dialect: Dialect
 ) -> Iterator[Healing]:
-    """What no action says: triggers, foreign keys, partitions."""
+    """Parts for which there is no class of action: triggers, foreign keys, partitions."""
     subject, kind = part.each.subject, part.kind
     if kind not in ("trigger", "foreign key", PARTITIONING):
         return
@@ -102,7 +103,7 @@ def _drops_apart(
 def _drops(
     part: _Part, expected: TableState, target: TargetTable, dialect: Dialect
 ) -> Iterator[Healing]:
-    """Checks, secondary indexes and columns that are too many or differ."""
+    """Drop checks and secondary indexes that differ, and computed columns that nobody decided."""
     subject = part.each.subject
     match part.there:
         case Check():

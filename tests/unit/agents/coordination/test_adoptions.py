@@ -28,7 +28,7 @@ def test_what_is_adopted_is_decided_and_nothing_else_moves() -> None:
     assert {statement.kind for statement in answer.statements} == {StatementKind.EXPANDING}
     assert {statement.code for statement in answer.statements} == {"SM-6807"}
     assert answer.statements[0].subjects == ("adoption:index:more",)
-    assert "an operator wants index:more" in answer.reason
+    assert "an operator adopted the change by hand of index:more" in answer.reason
     assert (shards.columns, shards.held) == (before, [])
 
 

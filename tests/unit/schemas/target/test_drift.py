@@ -147,9 +147,9 @@ def test_the_text_has_both_definitions_and_the_ways_out() -> None:
     found = met(state("id INT PRIMARY KEY, a INT"), state("id INT PRIMARY KEY, a BIGINT"),
                 actions("RENAME COLUMN a TO c"))  # fmt: skip
     text = met_text(T, found)
-    assert "column:a: decided is `a` int, the table has `a` bigint" in text
-    assert "shardmerge drift heal m.t" in text
-    assert "shardmerge drift adopt m.t" in text
+    assert "column:a: decided is `a` int, but the table has `a` bigint" in text
+    assert "shardmerge drift heal m.t --pipeline FILE" in text
+    assert "shardmerge drift adopt m.t --pipeline FILE" in text
 
 
 def test_statements_whose_work_was_there_already_are_folded_like_others() -> None:
