@@ -1,8 +1,9 @@
-"""Looks at the definitions of the target's tables beside the driver's loop, and tells what differs.
+"""Compares the target's tables with their decisions from time to time, and logs differences.
 
-A look never holds up rows or statements: it runs in a thread, with a connection of its own. What it
-finds concerns the table that it looked at, and stops no other one. A table on which a statement
-runs, or was begun while the look went on, is looked at again later: its definition is on the move.
+One comparison of all tables is a *look*. It delays neither rows nor statements, because it runs in
+a thread of its own with a connection of its own. A difference stops nothing: it is logged and kept.
+While a statement changes a table, a comparison says nothing. So a look leaves out a table on which
+a statement runs. If a statement began during the look, its result for that table does not count.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from shardmerge.spark_sink.targets.interface import DriftStore, Look, TableLooks
 log = logger(__name__)
 
 _SOON_S = 1.0
-"""Pause before a look that goes on with tables which the one before left."""
+"""Seconds before the next look after a statement, or when a look had no time for all tables."""
 
 
 class DriftWatch:
-    """What differs, as the driver knows it.
+    """The differences that the driver knows, and the looks that find them.
 
     Args:
-        store: Keeps the differences; None for a target whose tables are not looked at.
-        open_looks: Called in the thread when it needs a connection.
-        interval_s: Pause between two looks; 0 for none at all.
-        epoch: Of this writer.
+        store: Keeps the differences; None for a kind of target whose tables are not compared.
+        open_looks: Opens a connection. The thread calls it before its first look.
+        interval_s: Seconds between two looks; 0 for no looks.
+        epoch: The epoch of this writer, which the store checks.
         clock: Monotonic seconds.
         now_ms: Milliseconds since 1970.
 
     Attributes:
-        differences: Target → in what its table differs, with times; only targets with some.
+        differences: Target → its differences, with times. It has only targets with differences.
     """
 
     def __init__(
@@ -64,20 +65,20 @@ class DriftWatch:
 
     @property
     def looks(self) -> bool:
-        """Whether a look goes on."""
+        """Whether a look is running."""
         return self._asked is not None
 
     def load(self) -> None:
-        """Read what was known before; raises ``TargetError``."""
+        """Read the differences that the store keeps; raises ``TargetError``."""
         if self._store is not None:
             self.differences = self._store.load()
 
     def begun(self, target: TargetTable) -> None:
-        """Note that a statement begins on a target: what a look finds meanwhile does not count."""
+        """Note that a statement begins on a target. A running look does not count for it."""
         self._begun[target] += 1
 
     def ended(self) -> None:
-        """Note that a statement has ended: the next look is due soon."""
+        """Note that a statement has ended. The next look then begins soon."""
         self._due_at = min(self._due_at, self._clock() + _SOON_S)
 
     def step(
@@ -85,15 +86,15 @@ class DriftWatch:
         executed: Mapping[TargetTable, Collection[StatementKey]],
         busy: Collection[TargetTable],
     ) -> None:
-        """Take the look that has ended, and begin one that is due.
+        """Take the result of a look that has ended, and begin the next look if it is due.
 
         Args:
-            executed: The executed statements of each target: one without any has no table.
-            busy: Targets that are not looked at: a statement runs on them, or they were cut over.
+            executed: Target → its executed statements. A target without one has no table yet.
+            busy: Targets to leave out: a statement runs on them, or they were cut over.
 
         Raises:
             WriterReplaced: Another writer took over.
-            TargetError: The target does not take what is to be kept (``retryable``).
+            TargetError: The target cannot store the differences (``retryable``).
         """
         if self._store is None:
             return
@@ -143,7 +144,7 @@ class DriftWatch:
             if found is not None:
                 self._keep(store, target, found)
             if found is not None or target in self._looked_ms:
-                # What was not compared again looked as before.
+                # A table that was not compared counts as unchanged since the look before.
                 self._looked_ms[target] = self._asked_ms
 
     def _keep(self, store: DriftStore, target: TargetTable, found: tuple[Difference, ...]) -> None:
@@ -159,7 +160,7 @@ class DriftWatch:
         _tell(target, known, timed)
 
     def stop(self) -> None:
-        """Let the thread end after its present look."""
+        """Tell the thread to end after its present look."""
         self._thread.stop()
 
 
@@ -187,7 +188,7 @@ def _tell(
 
 
 class _LookThread:
-    """Runs one look at a time."""
+    """Runs one look at a time, in a thread of its own."""
 
     def __init__(self, open_looks: Callable[[], TableLooks | None]) -> None:
         self._open_looks = open_looks
@@ -198,7 +199,7 @@ class _LookThread:
     def begin(self, tables: Mapping[TargetTable, int]) -> None:
         self._asked.put(tables)
         if self._thread is None:
-            # A daemon: a server that does not answer must not keep the process from ending.
+            # A daemon thread: the process can end although the server does not answer.
             self._thread = threading.Thread(target=self._work, name="drift", daemon=True)
             self._thread.start()
 
@@ -219,7 +220,7 @@ class _LookThread:
             try:
                 looks = looks or self._open_looks()
                 self._ended.put(looks.look(tables) if looks is not None else Look({}))
-            except Exception as error:  # told by the driver, in its thread
+            except Exception as error:  # The driver logs it, in its own thread.
                 self._ended.put(error)
         if looks is not None:
             looks.close()

@@ -53,8 +53,8 @@ class Arrivals:
                 is followed already.
 
         Returns:
-            Whether an arrival in any of them ends a wait for sure. Just after a partition was
-            added it may not, because the open request does not name the new partition.
+            Whether an arrival in any of them ends a wait for sure. False just after a partition was
+            added, because the request that is open does not name the new partition yet.
         """
         now = time.monotonic()
         if self._consumer is None:

@@ -52,7 +52,7 @@ class TopicTail:
         self._places = dict.fromkeys(topics, 0)
         """Topic → the offset to read next."""
         self._ended: set[str] = set()
-        """Topics that have no record yet at the offset to read next."""
+        """Topics that are read to their ends, with no record yet at the offset to read next."""
         self._consumer: Consumer | None = None
         self._answered_at = self._heard_at = 0.0
         self.wake()
@@ -68,7 +68,7 @@ class TopicTail:
 
     @property
     def silent_s(self) -> float:
-        """Seconds since the last record, or since it woke."""
+        """Seconds since the tail read a record or woke, whichever was later."""
         return monotonic() - self._heard_at
 
     def sleep(self) -> None:

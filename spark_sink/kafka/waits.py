@@ -1,9 +1,9 @@
 """The sink's waits for Kafka: while nothing arrives, the sink does not poll.
 
-Theory of operation. The tail goes to sleep when the sink has nothing to do and the tail has read
-everything. Then ``Arrivals`` ends the wait. A record of a tailed topic wakes the tail; a row does
-not. The tail also wakes every few seconds by itself. So an arrival that ``Arrivals`` misses costs
-time and nothing else.
+Theory of operation. The tail goes to sleep when the sink has nothing to do, and the tail has read
+everything and has got no record for two seconds. Then ``Arrivals`` ends the wait. A record of a
+tailed topic wakes the tail; a row does not. The tail also wakes every few seconds by itself. So an
+arrival that ``Arrivals`` misses costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .topic_tail import TopicTail
 log = logger(__name__)
 
 _SHORT_S = 0.05
-"""Longest wait, in seconds, while it is not sure that an arrival ends it."""
+"""Longest wait, in seconds, while an arrival may fail to end the wait."""
 _LACKING_S = 0.25
 """Longest wait, in seconds, for the first rows of topics that do not exist yet."""
 _AWAKE_S = 2.0
-"""For so many seconds after a record the tail stays awake: a schema change has several records, and
-to wake takes some milliseconds."""
+"""Seconds for which the tail stays awake after a record. A schema change has several records, and
+waking the tail for each of them would take some milliseconds."""
 _LOOK_S = 5.0
 """Seconds after which a sleeping tail wakes and reads, even if nothing arrived."""
 _TELLING_S = 0.2

@@ -1,6 +1,6 @@
-"""One table of a MySQL target beside what the journal says was executed on it.
+"""Compares one table of a MySQL target with the statements that its journal notes as executed.
 
-The sink's looks, ``shardmerge drift`` and the journal compare by the same function.
+The sink's looks, ``shardmerge drift`` and the journal all use this comparison.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .introspection import schema_of, server_context, show_create
 
 @dataclass(frozen=True, slots=True)
 class ComparedTable:
-    """A table and what was decided for it.
+    """A table as it was decided, and as the server has it.
 
     Attributes:
-        expected: What the executed statements make.
-        found: What the server shows; without a schema when it has no such table.
-        differences: Between the two, by subject; without times.
-        executed: The statement that was begun, whose effect the table shows although the journal
-            does not know how it ended; None without one.
+        expected: The table that the executed statements make.
+        found: The table that the server shows; without a schema when there is none.
+        differences: The differences between the two, sorted by subject, without times.
+        executed: A begun statement whose end the journal does not know, if the table shows that it
+            was executed; else None. ``expected`` then contains it.
     """
 
     expected: TableState
@@ -44,17 +44,19 @@ class ComparedTable:
 
 
 class TableComparer:
-    """Compares tables of one pipeline.
+    """Compares tables of one pipeline with their decisions.
 
     Args:
         session: No transaction may be open on it.
         journal: The quoted name of the journal's table.
-        ignored: A regular expression: a harmless difference is not told when it matches the whole
-            subject; "" ignores none.
+        pipeline: The pipeline's name.
+        ignored: A regular expression. A harmless difference is left out when it matches the whole
+            subject; "" leaves out none.
 
     Attributes:
-        session, pipeline: Of the arguments.
-        entries: The journal's.
+        session: The argument.
+        pipeline: The argument.
+        entries: The journal's entries.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class TableComparer:
 
         Args:
             target: The table.
-            context: Of its database; read when it is None.
+            context: The context of the table's database. If it is None, the server is asked.
 
         Raises:
             TargetError: The target does not answer (``retryable``).
@@ -79,19 +81,19 @@ class TableComparer:
         try:
             expected = executed_state(self.entries.executed(self.pipeline, target), target, context)
         except SourceError as error:
-            return _unread(f"what was executed does not make a table: {error.message}")
+            return _unread(f"the executed statements do not make a table: {error.message}")
         if kind := self._other_kind(target):
-            return _unread(f"it is no table, but a {kind}")
+            return _unread(f"it is not a table but a {kind}")
         try:
             found = found_state(self.session, target, context)
         except SourceError as error:
-            return _unread(f"SHOW CREATE TABLE is not understood: {error.message}")
+            return _unread(f"shardmerge does not understand SHOW CREATE TABLE: {error.message}")
         compared = ComparedTable(expected, found, self._told(expected, found))
         for begun in self.entries.begun(self.pipeline, target) if compared.differences else ():
             try:
                 after = state_after(expected, begun.statement.actions, target, context)
             except SourceError:
-                continue  # The statement does not apply to what was decided, so it was not run.
+                continue  # The statement does not fit the decided table, so it was not executed.
             told = self._told(after.in_context(context), found)
             if len(told) < len(compared.differences):
                 compared = ComparedTable(after.in_context(context), found, told, begun)
@@ -115,12 +117,12 @@ class TableComparer:
 
 
 def found_state(session: MySqlSession, target: TargetTable, context: ServerContext) -> TableState:
-    """A table as the server shows it.
+    """Read a table from the server.
 
-    Triggers are shown only to a user with the privilege TRIGGER.
+    The server shows triggers only to a user with the privilege TRIGGER.
 
     Raises:
-        UnparsableDDL, UnsupportedDDL: It has something that the grammar does not know.
+        UnparsableDDL, UnsupportedDDL: The grammar does not know something in its definition.
         TargetError: The target does not answer (``retryable``).
     """
     schema = schema_of(show_create(session, target), context)

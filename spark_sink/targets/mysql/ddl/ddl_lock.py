@@ -1,7 +1,7 @@
-"""The lock under which the DDL of one target is executed, by the sink or by ``shardmerge drift``.
+"""The lock for the DDL of one target. The sink takes it, and ``shardmerge drift heal``.
 
-It is a named lock of the server. A statement whose connection was lost keeps it until the server is
-done with the statement.
+It is a named lock of the server (``GET_LOCK``). If the connection is lost while a statement runs,
+the server holds the lock until it has ended the statement.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .introspection import unfinished_job
 
 
 def lock_name(pipeline: str, target: TargetTable) -> str:
-    """The named lock under which a pipeline executes DDL on a target."""
+    """The name of the lock under which a pipeline executes DDL on a target."""
     digest = hashlib.sha256(f"{pipeline} {target}".encode()).hexdigest()[:32]
     return f"shardmerge-ddl-{digest}"
 
@@ -27,13 +27,13 @@ def lock_name(pipeline: str, target: TargetTable) -> str:
 def ddl_lock(
     session: MySqlSession, pipeline: str, target: TargetTable, wait_s: int
 ) -> Iterator[None]:
-    """Hold the lock.
+    """Hold the lock while the body runs.
 
     Args:
-        session: It keeps the lock.
+        session: The session that holds the lock.
         pipeline: The pipeline's name.
         target: The table.
-        wait_s: Most seconds to wait for it.
+        wait_s: Longest wait for it, in seconds.
 
     Raises:
         TargetError: Somebody else holds it (``retryable``).
@@ -50,24 +50,24 @@ def ddl_lock(
     try:
         yield
     finally:
-        # If the connection is lost, the server releases the lock after its statement.
+        # If the connection is lost, the server itself releases the lock after the statement.
         if session.is_open:
             session.query("SELECT RELEASE_LOCK(%s)", (lock,))
 
 
 def check_no_job(session: MySqlSession, target: TargetTable) -> None:
-    """Check that a TiDB has no statement on the table in its DDL queue.
+    """Check that a TiDB has no unfinished statement on the table in its DDL queue.
 
     Raises:
-        TargetError: It has one (``retryable``): the table's final schema is not known yet.
+        TargetError: It has one (``retryable``), so the table's final schema is not known yet.
     """
     if not session.is_tidb:
         return
     job = unfinished_job(session, target)
     if job:
         raise TargetError(
-            f"a statement on {target} whose session is gone is still executed: {job}",
+            f"TiDB is still executing a statement on {target} whose session is gone: {job}",
             retryable=True,
-            hint="it is waited for: see ADMIN SHOW DDL JOBS on the target",
+            hint="wait for it: see ADMIN SHOW DDL JOBS on the target",
             code="SM-3105",
         )

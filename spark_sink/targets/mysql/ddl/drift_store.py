@@ -1,4 +1,4 @@
-"""Keeps in what a MySQL target's tables differ, and since when, in a control table."""
+"""Keeps the differences of a MySQL target's tables, with their times, in a control table."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class MySqlDriftStore:
     """See ``interface.DriftStore``.
 
     Args:
-        session: Of the driver's thread.
-        control: On the same session.
+        session: The session of the driver's thread.
+        control: The control tables, on the same session.
         pipeline: The pipeline's name.
     """
 

@@ -1,11 +1,13 @@
 """Heals a target's table: executes the statements that bring it back to what was decided.
 
-They run under the lock of the target's DDL, so none of the sink's statements runs meanwhile. They
-need no place among the rows: rows that wait, or are written, expect the decided table already.
-What was planned is planned again under the lock. If the table has changed since, nothing is done.
+They run under the lock of the target's DDL, so the sink executes no statement on the table
+meanwhile. Healing may happen at any point among the rows, because all rows expect the decided
+table. Under the lock the plan is made once more. If it differs from the plan that somebody agreed
+to, nothing is executed.
 
-A statement of the sink that was begun, and whose end the journal does not know, is settled then:
-the table shows that it was executed, or it begins anew.
+The journal may have statements that the sink began, and whose end it does not know. Healing settles
+them. If the table shows that such a statement was executed, the journal notes it as done. Otherwise
+it counts as not executed, and the sink begins it anew.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from .ddl_lock import check_no_job, ddl_lock
 from .entries import Told
 
 WAIT_S = 30
-"""Most seconds to wait for a statement that runs on the target."""
+"""Longest wait, in seconds, for a statement that runs on the table."""
 
 
 def heal(
@@ -32,29 +34,29 @@ def heal(
     planned: Sequence[Healing],
     by: str,
 ) -> ComparedTable:
-    """Execute what was planned.
+    """Execute the planned statements, and note each in the journal.
 
     Args:
-        comparer: Of the pipeline; no transaction may be open on its session.
+        comparer: The pipeline's comparer; no transaction may be open on its session.
         target: The table.
-        plan: Makes the plan from a comparison.
-        planned: What it made, and somebody agreed to.
-        by: Who agreed; the journal keeps it.
+        plan: Makes a plan from a comparison.
+        planned: The plan that somebody agreed to.
+        by: Who agreed; the journal keeps the name.
 
     Returns:
-        The table afterwards, compared.
+        The comparison after the last statement.
 
     Raises:
-        TargetError: The table has changed since; the server refused a statement, or does not
-            answer; or a statement of the sink runs on it (``retryable``).
+        TargetError: The table has changed since it was planned; or the server refused a statement,
+            or does not answer; or a statement of the sink runs on the table (``retryable``).
     """
     session, pipeline = comparer.session, comparer.pipeline
     with ddl_lock(session, pipeline, target, WAIT_S):
         check_no_job(session, target)
         if tuple(plan(comparer.compare(target))) != tuple(planned):
             raise TargetError(
-                f"{target} has changed since the statements were made; none was executed",
-                hint=f"look again: shardmerge drift show {target}",
+                f"{target} has changed since the statements were planned; none was executed",
+                hint=f"look again: shardmerge drift show {target} --pipeline FILE",
                 code="SM-6809",
             )
         for done, each in enumerate(planned):
@@ -66,7 +68,7 @@ def heal(
                     number=error.number,
                     statement=each.sql,
                     retryable=error.retryable,
-                    hint=error.hint or "remove what is in the way, and heal again",
+                    hint=error.hint or "remove what the server names, and heal again",
                     code="SM-6809",
                 ) from error
             comparer.entries.note_healing(pipeline, target, f"{each.sql} (healed by {by})")

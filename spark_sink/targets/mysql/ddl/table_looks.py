@@ -1,9 +1,9 @@
-"""Looks at all tables of a MySQL target from time to time, at little cost.
+"""Compares all tables of a MySQL target again and again, at little cost.
 
-One query for each database reads a fingerprint of every table from ``information_schema``. Only a
-table whose fingerprint changed, or on which a statement was executed, is compared part by part. A
-fingerprint does not tell everything (a check may have another text under its old name), so each
-look also compares some tables anew, in turn.
+One query for each database reads a fingerprint of every table from ``information_schema``. A table
+is compared in detail only if its fingerprint changed, or a statement was begun on it. Some changes
+do not change the fingerprint: a check may have another text under its old name. So each look also
+compares one part of all tables in detail, in turn.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .compared_tables import TableComparer
 from .introspection import server_context
 
 MOST_TOGETHER = 50
-"""How many tables one look compares part by part; the next look goes on."""
+"""So many changed tables one look compares in detail; the next look goes on with the others."""
 ANEW = 60
-"""In so many looks each table is compared anew whatever its fingerprint says."""
+"""Within so many looks each table is compared in detail, whatever its fingerprint."""
 Fingerprint: TypeAlias = tuple[int, int]
 _NONE = (0, 0)
 
@@ -56,12 +56,13 @@ _PARTS = (
         "TABLE_SCHEMA",
     ),
 )
-"""View, column with the table's name, what counts, and column with the database's name."""
+"""View of ``information_schema``, its column with the table's name, what the fingerprint covers,
+and its column with the database's name."""
 
 
 def fingerprints(session: MySqlSession, database: str) -> dict[str, Fingerprint]:
-    """Table of a database → what changes when its definition does."""
-    # MD5 is no function of a MySQL from 9.6 on, unless a component is installed (measured on 9.7).
+    """Table of a database → a value that changes with most changes of its definition."""
+    # MySQL from 9.6 on has no MD5() unless a component is installed (measured on 9.7).
     parts = " UNION ALL ".join(
         f"SELECT {name} AS t, SHA2(CONCAT_WS('|', {what}), 256) AS h"
         f" FROM information_schema.{view} WHERE {schema} = %s"
@@ -90,7 +91,7 @@ class MySqlLooks:
             found = fingerprints(self._session, database)
             for target in tables:
                 if target.database == database:
-                    # Some servers keep all names in lower case.
+                    # Some servers store all names in lower case.
                     value = found.get(target.table) or found.get(target.table.lower(), _NONE)
                     now[target] = tables[target], value
         due = [target for target in sorted(now) if self._known.get(target) != now[target]]
