@@ -262,7 +262,7 @@ def _adoptions(
 
 def _tell_left(left: Sequence[Difference], *, done: bool) -> None:
     if not left:
-        click.echo("the table is as decided" if done else "there is nothing to heal")
+        click.echo("no difference is left to heal" if done else "there is nothing to heal")
     elif done:
         click.echo(f"still different: {', '.join(each.subject for each in left)}")
     else:
