@@ -108,6 +108,13 @@ def rows_of_target(line: Line) -> int:
     return int(asked(line.connect_target, f"SELECT COUNT(*) FROM {TARGET}")[0][0])
 
 
+def codes_told(line: Line) -> set[str]:
+    """Why the target's shards wait, as the sink tells it."""
+    progress = line.observer.facts().progress
+    [told] = [record for target, record in progress.items() if str(target) == TARGET]
+    return {shard.code for shard in told.shards}
+
+
 def has_target(line: Line) -> bool:
     try:
         return rows_of_target(line) >= 6
@@ -182,9 +189,7 @@ def play(line: Line, writer: Writer) -> None:
     assert own > most, "an application gets an id that no shard has given"
     asked(line.connect_target, f"DELETE FROM {TARGET} WHERE id = {own}")
 
-    progress = line.observer.facts().progress
-    [told] = [record for target, record in progress.items() if str(target) == TARGET]
-    assert {shard.code for shard in told.shards} == {"SM-1617"}
+    wait_for(lambda: codes_told(line) == {"SM-1617"}, "the sink's word of the closed target")
 
     before = rows_of_target(line)
     result, back = call(line, UNDO)

@@ -104,7 +104,8 @@ class MySqlLooks:
             if target.database not in contexts:
                 contexts[target.database] = server_context(self._session, target.database)
             result[target] = self._comparer.compare(target, contexts[target.database]).differences
-            self._known[target] = now[target]
+        # Not before: where a comparison raises, the results of the others are lost.
+        self._known.update({target: now[target] for target in compared})
         return Look(result, left)
 
     def close(self) -> None:

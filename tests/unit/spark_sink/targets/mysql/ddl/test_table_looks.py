@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import pytest
+
 from shardmerge.schemas.ddl.grammar import ServerContext
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_facts import ServerFacts, server_facts
 from shardmerge.schemas.records.drift import Difference, DriftKind
@@ -24,6 +27,7 @@ class Server:
         self.tables = {f"t{number:03}": 1 for number in range(count)}
         self.compared: list[str] = []
         self.queries = 0
+        self.refused = ""
 
     @property
     def facts(self) -> ServerFacts:
@@ -37,6 +41,8 @@ class Server:
         return [(name, 5, value) for name, value in self.tables.items()]
 
     def compare(self, target: TargetTable, context: ServerContext | None = None) -> ComparedTable:
+        if target.table == self.refused:
+            raise TargetError("locked", retryable=True)
         self.compared.append(target.table)
         state = TableState(None)
         return ComparedTable(state, state, FOUND)
@@ -78,3 +84,12 @@ def test_each_table_is_compared_anew_in_its_turn() -> None:
     for _ in range(ANEW):
         looks.look(tables)
     assert sorted(server.compared) == sorted(server.tables)
+
+
+def test_tables_of_a_look_that_fails_are_compared_again() -> None:
+    server, looks, tables = looks_at(3)
+    server.refused = "t002"
+    with pytest.raises(TargetError):
+        looks.look(tables)
+    server.refused = ""
+    assert set(looks.look(tables).compared) == set(tables)
