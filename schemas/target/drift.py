@@ -7,6 +7,7 @@ upsert, which replaces the row with the same key. The upsert names every column 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
@@ -37,7 +38,7 @@ from .table_comparison import misfit
 from .table_state import CHARSET, PARTITIONING, TABLE, Part, TableState, text_of
 from .target_change import plain_index
 
-_TIMED = ("range", "list")
+_BOUNDED = re.compile(r"partition by (range|list)\b", re.IGNORECASE)
 """Kinds of partitions that can lack a partition for a row. The server then refuses the row."""
 _HARMLESS, _REFUSES = DriftKind.HARMLESS, DriftKind.REFUSES
 _VALUES, _MISSING = DriftKind.VALUES, DriftKind.MISSING
@@ -114,16 +115,15 @@ def kind_of(
     if subject.startswith("trigger:"):
         return _VALUES if str(found).startswith("BEFORE") else _REFUSES
     if subject == PARTITIONING:
-        text = str(found).lower()
-        return _REFUSES if any(word in text for word in _TIMED) else _HARMLESS
+        return _REFUSES if _BOUNDED.search(str(found)) else _HARMLESS
     return _HARMLESS if subject == CHARSET else _REFUSES
 
 
 def _column_kind(expected: Column, found: Column, *, is_unique: bool) -> DriftKind:
     if found.generated != expected.generated:
         # The server refuses a row with a value for a computed column. If the decided column is
-        # computed, the sink writes no value for it.
-        return _VALUES if found.generated is None else _REFUSES
+        # computed, the sink writes no value for it, and the server's value is another one.
+        return _REFUSES if expected.generated is None else _VALUES
     if found.on_update != expected.on_update or found.auto_increment != expected.auto_increment:
         return _VALUES
     if _is_null(expected) and found.default is not None and not _is_null(found):
