@@ -68,7 +68,7 @@ class TopicTail:
 
     @property
     def silent_s(self) -> float:
-        """Seconds since the tail read a record or woke, whichever was later."""
+        """Seconds since the tail read a record."""
         return monotonic() - self._heard_at
 
     def sleep(self) -> None:
@@ -82,7 +82,7 @@ class TopicTail:
         if self._consumer is None:
             self._consumer = _consumer(self._kafka)
         self._ended.clear()
-        self._answered_at = self._heard_at = monotonic()
+        self._answered_at = monotonic()
         self._consumer.assign([TopicPartition(t, 0, place) for t, place in self._places.items()])
         self._asleep = False
 

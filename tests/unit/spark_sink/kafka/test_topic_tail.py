@@ -127,3 +127,15 @@ def test_a_consumer_that_has_seen_all_ends_is_not_replaced(
     clock.append(500.0)
     list(tail.read(0))
     assert len(made) == 1
+
+
+def test_only_a_record_breaks_the_silence(made: list[Consumer], clock: list[float]) -> None:
+    tail = TopicTail(Kafka("k:1"), ["a"])
+    made[0].arrived = [Message("a", 3)]
+    list(tail.read(0))
+    clock.append(60.0)
+    tail.sleep()
+    tail.wake()
+    made[0].arrived = [Message("a", 4, is_end=True)]
+    list(tail.read(0))
+    assert tail.silent_s == 10.0, "a look without news does not keep the tail awake"
