@@ -54,6 +54,27 @@ def consumer(kafka: Kafka, settings: Mapping[str, Any]) -> Consumer:
     return Consumer(_settings(kafka, settings))
 
 
+def assigned_consumer(kafka: Kafka, group: str, settings: Mapping[str, Any]) -> Consumer:
+    """A consumer whose partitions and offsets the caller assigns, and which keeps none in Kafka.
+
+    It reads committed records only. An offset that Kafka has no more is an error: to read on
+    elsewhere would skip records.
+
+    Args:
+        kafka: Where it reads.
+        group: The client asks for a group and never joins it; the user must have READ on it.
+        settings: Further settings of librdkafka.
+    """
+    own = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "error",
+    }
+    return consumer(kafka, {**own, **settings})
+
+
 def producer(kafka: Kafka, settings: Mapping[str, Any]) -> Producer:
     """A producer with librdkafka's ``settings``."""
     return Producer(_settings(kafka, settings))

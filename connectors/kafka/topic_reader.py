@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from shardmerge.connectors.access.kafka import admin_client, consumer, unanswered
+from shardmerge.connectors.access.kafka import admin_client, assigned_consumer, unanswered
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -48,18 +48,13 @@ class TopicReader:
         self._timeout_s = timeout_s
         self._admin = admin_client(kafka, client_id="shardmerge-topic-reader")
         self._known: set[str] = set()
-        self._consumer = consumer(
+        self._consumer = assigned_consumer(
             kafka,
+            group,
             {
                 "log_level": 0,
                 "client.id": "shardmerge-topic-reader",
-                "group.id": group,
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "isolation.level": "read_committed",
                 "enable.partition.eof": True,
-                # A record that vanished while it was being read must not go unnoticed.
-                "auto.offset.reset": "error",
                 # The end of a partition is seen in an empty answer, which comes only after this
                 # time.
                 "fetch.wait.max.ms": 10,

@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 
 from confluent_kafka import Consumer, TopicPartition
 
-from shardmerge.connectors.access.kafka import consumer
+from shardmerge.connectors.access.kafka import assigned_consumer
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 
@@ -110,15 +110,11 @@ class Arrivals:
 
 
 def _consumer(kafka: Kafka) -> Consumer:
-    made = consumer(
+    made = assigned_consumer(
         kafka,
+        "shardmerge-sink-arrivals",
         {
             "client.id": "shardmerge-sink-arrivals",
-            "group.id": "shardmerge-sink-arrivals",  # required by the client, never joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "error",
             "fetch.wait.max.ms": _REQUEST_MS,
             "fetch.error.backoff.ms": 100,
             # The records are thrown away, so few are fetched ahead.

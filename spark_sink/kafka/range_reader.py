@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from shardmerge.connectors.access.kafka import consumer
+from shardmerge.connectors.access.kafka import assigned_consumer
 from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.model.names import ShardId
@@ -276,14 +276,10 @@ def row_consumer(kafka: Kafka, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> Cons
 
     When there are no more records, a broker may delay its answer by ``fetch_wait_ms``.
     """
-    return consumer(
+    return assigned_consumer(
         kafka,
+        "shardmerge-sink",
         {
-            "group.id": "shardmerge-sink",  # needed by the client, never joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "fetch.wait.max.ms": fetch_wait_ms,
             "max.partition.fetch.bytes": 8 << 20,  # few partitions at a time: fewer round trips

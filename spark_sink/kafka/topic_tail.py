@@ -12,7 +12,7 @@ from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from shardmerge.connectors.access.kafka import consumer
+from shardmerge.connectors.access.kafka import assigned_consumer
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -134,17 +134,12 @@ class TopicTail:
 
 
 def _consumer(kafka: Kafka) -> Consumer:
-    return consumer(
+    return assigned_consumer(
         kafka,
+        "shardmerge-sink-tail",
         {
             "client.id": "shardmerge-sink-tail",
-            "group.id": "shardmerge-sink-tail",  # required by the client, never joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "isolation.level": "read_committed",
             "enable.partition.eof": True,
-            # If the record at an offset is gone, reading on elsewhere would skip records.
-            "auto.offset.reset": "error",
             # An empty answer shows the end of a partition. The broker sends it after this time.
             "fetch.wait.max.ms": 20,
             "fetch.error.backoff.ms": 100,

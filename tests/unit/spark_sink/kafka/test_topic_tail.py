@@ -58,11 +58,11 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Consumer]:
     """Every consumer that was made."""
     consumers: list[Consumer] = []
 
-    def consumer(kafka: Kafka, settings: Any) -> Consumer:
+    def consumer(kafka: Kafka, group: str, settings: Any) -> Consumer:
         consumers.append(Consumer())
         return consumers[-1]
 
-    monkeypatch.setattr(topic_tail, "consumer", consumer)
+    monkeypatch.setattr(topic_tail, "assigned_consumer", consumer)
     return consumers
 
 
