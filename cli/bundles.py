@@ -36,10 +36,10 @@ def replayed(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[s
         topics.joined_schemas(pipeline).name,
         topics.ddl(pipeline).name,
     )
-    return (*(outputs if verify else ()), *folded(pipeline, from_sources=from_sources))
+    return (*(outputs if verify else ()), *folded_topics(pipeline, from_sources=from_sources))
 
 
-def folded(pipeline: Pipeline, *, from_sources: bool) -> tuple[str, ...]:
+def folded_topics(pipeline: Pipeline, *, from_sources: bool) -> tuple[str, ...]:
     """The topics that the agents fold: the coordinator the schema-log, the tracker the rest."""
     sources = tuple(topics.schema_changes(pipeline, s.name).name for s in pipeline.sources)
     tracked = (topics.commands(pipeline).name, *sources)

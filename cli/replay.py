@@ -22,7 +22,7 @@ from shardmerge.schemas.model.errors import ContractError, ShardMergeError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
-from .bundles import folded, replayed, write_from_kafka
+from .bundles import folded_topics, replayed, write_from_kafka
 from .options import FILE
 from .parameters import Time
 
@@ -96,7 +96,7 @@ def replay(
             pipeline_path, bundle_path, verify=verify, from_sources=from_sources
         ) as bundle:
             # At the same time, the tracker's input comes before the records that it causes.
-            names = folded(bundle.pipeline, from_sources=from_sources)[::-1]
+            names = folded_topics(bundle.pipeline, from_sources=from_sources)[::-1]
             _check_whole(bundle, names)
             if verify:
                 equal = _verify(bundle, from_sources=from_sources, as_json=as_json)

@@ -147,7 +147,7 @@ class RereadWatch:
     def _take(self, record: StoredRecord, now_s: float) -> None:
         if record.topic == self._signals:
             if (request := request_of(record.key, record.value)) is not None:
-                self._requests.asked(request, now_s)
+                self._requests.add_request(request, now_s)
             return
         try:
             said = notice(self._to_json(record.value))
@@ -161,7 +161,7 @@ class RereadWatch:
             )
             return
         if said is not None:
-            self._requests.said(said, now_s)
+            self._requests.add_notice(said, now_s)
 
     def _send(self, requests: tuple[Request, ...]) -> None:
         try:

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from shardmerge.agents.preview.line import Answer, Line, LineState
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
+from shardmerge.agents.preview.simulated_agents import (
+    AgentsState,
+    SimulatedAgents,
+    SimulatedDecision,
+)
 from shardmerge.agents.status.view import StatusView
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
@@ -74,8 +78,8 @@ class ExampleLine:
     """Both agents of a pipeline, and the view that their records make."""
 
     def __init__(self, of: Pipeline, now_ms: int = NOW_MS) -> None:
-        self.line = Line(of)
-        self.state = LineState()
+        self.line = SimulatedAgents(of)
+        self.state = AgentsState()
         self.view = StatusView()
         self.now_ms = now_ms - 6 * 3_600_000
 
@@ -97,7 +101,7 @@ class ExampleLine:
         assert answer is not None
         self._tell((answer,), f"{kind.value} {shard or ''}")
 
-    def _tell(self, answers: Sequence[Answer], ddl: str) -> None:
+    def _tell(self, answers: Sequence[SimulatedDecision], ddl: str) -> None:
         for answer in answers:
             decision = answer.decision
             if decision.ts_ms == 0:

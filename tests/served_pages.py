@@ -13,7 +13,7 @@ import faust
 from aiohttp import web
 
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.preview.line import LineState
+from shardmerge.agents.preview.simulated_agents import AgentsState
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.present import Present
@@ -26,13 +26,13 @@ from tests.example_pages import pipeline
 class ExamplePresent:
     """What the agents know, without Kafka."""
 
-    def __init__(self, state: LineState) -> None:
+    def __init__(self, state: AgentsState) -> None:
         self._state = state
 
     def state(self, target: TargetTable) -> TargetState | None:
         return self._state.targets.get(target)
 
-    def line(self) -> LineState:
+    def agents_state(self) -> AgentsState:
         return self._state
 
 
@@ -72,7 +72,7 @@ def served(view: StatusView, present: Present | None = None) -> Iterator[str]:
     thread.start()
 
     async def start() -> tuple[web.AppRunner, int]:
-        known = present or ExamplePresent(LineState())
+        known = present or ExamplePresent(AgentsState())
         server = status_web(view, known).web_app
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=5)
         await runner.setup()

@@ -73,8 +73,8 @@ def pending_change(
 
 def is_same_table(one: ShardSchema, other: ShardSchema) -> bool:
     """Whether two schemas are the same in a join, and call their columns by the same names."""
-    return _folded(one) == _folded(other) and have_one_value(one, other)
+    return _names_by_id(one) == _names_by_id(other) and have_one_value(one, other)
 
 
-def _folded(schema: ShardSchema) -> dict[str, str]:
+def _names_by_id(schema: ShardSchema) -> dict[str, str]:
     return {column_id: name for name, column_id in schema.by_name.items()}

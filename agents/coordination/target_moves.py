@@ -134,7 +134,7 @@ def join_target(
     unknown = unknown_key(state, index, key, columns, to.columns, renewals=renewals)
     if unknown and not unknown.reloads(state):
         return Refusal(unknown.reason, HINT, code="SM-1211")
-    notes = to.untold_notes(state.told, statements)
+    notes = to.unreported_notes(state.told, statements)
     reloads = unknown.shards if unknown else ()
     return Joined(to.schema, to.columns, statements, joined, names, to.sentences, notes, reloads)
 

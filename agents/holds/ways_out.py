@@ -92,12 +92,14 @@ def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOu
         answer = log.answer(kind, shard.shard)
         if answer is not None and _frees(answer, shard.shard):
             line = command_line(kind.value, path, shard=name, target=target)
-            yield WayOut(line, told(answer))
+            yield WayOut(line, effect_text(answer))
     if log.state.policies.mode is Mode.PESSIMISTIC:
         answer = log.answer(CommandKind.SET_MODE, None, Mode.OPTIMISTIC.value)
         if answer is not None and _frees(answer, shard.shard):
             text = Mode.OPTIMISTIC.value
-            yield WayOut(command_line("set-mode", path, target=target, text=text), told(answer))
+            yield WayOut(
+                command_line("set-mode", path, target=target, text=text), effect_text(answer)
+            )
     if hold.post is not None and shard.effective is not None:
         line = command_line("replace", path, shard=name, target=target, text="@statement.sql")
         yield WayOut(
@@ -114,10 +116,12 @@ def out_of_pause(log: Answering, shard: ShardId, path: Path) -> Iterator[WayOut]
         if answer is not None and (shard in answer.resumes or shard in answer.leaves):
             target = str(log.target)
             line = command_line(kind.value, path, shard=str(shard), target=target)
-            yield WayOut(line, told(answer) if kind is CommandKind.LEAVE else "its rows go on")
+            yield WayOut(
+                line, effect_text(answer) if kind is CommandKind.LEAVE else "its rows go on"
+            )
 
 
-def told(answer: Decision) -> str:
+def effect_text(answer: Decision) -> str:
     """What a decision does, for people: its statements, the shards it releases, its warnings."""
     texts = [statement.sql for statement in answer.statements[:_MOST_STATEMENTS]]
     if more := len(answer.statements) - len(texts):

@@ -169,7 +169,7 @@ def holds_page(
         path=_path(target),
         reports=reports,
         kinds=_KINDS,
-        **_told_error(error),
+        **_error_fields(error),
     )
 
 
@@ -190,7 +190,7 @@ def plan_page(
         error: Why it cannot be planned.
     """
     return _page(
-        "plan.html", frame=frame, targets=targets, asked=asked, plan=plan, **_told_error(error)
+        "plan.html", frame=frame, targets=targets, asked=asked, plan=plan, **_error_fields(error)
     )
 
 
@@ -221,7 +221,7 @@ def _environment() -> Environment:
         number=_number,
         rate=_rate,
         link=_link,
-        told=_told,
+        event_words=_event_words,
         version=lambda name: assets()[name].version,
         signs=_SIGNS,
         sign={kind: sign for kind, sign, _ in _SIGNS},
@@ -254,13 +254,13 @@ def _path(target: str) -> str:
     return f"/target/{quote(target, safe='')}"
 
 
-def _told_error(error: ShardMergeError | None) -> dict[str, str]:
+def _error_fields(error: ShardMergeError | None) -> dict[str, str]:
     if error is None:
         return {"error": "", "hint": ""}
     return {"error": coded(error.code, error.message), "hint": error.hint}
 
 
-def _told(event: ColumnEvent) -> str:
+def _event_words(event: ColumnEvent) -> str:
     """An event in a few words."""
     told = _EVENTS[event.kind].format(event.detail)
     if event.kind == "target":

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Outcome
 
-from .line import Answer, Line, LineState
 from .rollout import RolloutStep
+from .simulated_agents import AgentsState, SimulatedAgents, SimulatedDecision
 
 LOCK = "SM-1213"
 """Code of a hold that only waits for the DDL lock. In pessimistic mode every change waits so."""
@@ -27,10 +27,10 @@ class PlannedStep:
 
     number: int
     step: RolloutStep
-    answers: tuple[Answer, ...]
+    answers: tuple[SimulatedDecision, ...]
 
     @property
-    def holds(self) -> tuple[Answer, ...]:
+    def holds(self) -> tuple[SimulatedDecision, ...]:
         """The answers that hold their shard, without those that wait for the DDL lock."""
         return tuple(a for a in self.answers if is_hold(a))
 
@@ -45,12 +45,12 @@ class Plan:
         after: What the agents know at its end.
     """
 
-    before: LineState
+    before: AgentsState
     steps: tuple[PlannedStep, ...]
-    after: LineState
+    after: AgentsState
 
     @property
-    def holds(self) -> tuple[tuple[PlannedStep, Answer], ...]:
+    def holds(self) -> tuple[tuple[PlannedStep, SimulatedDecision], ...]:
         """The holds of all steps, without those that wait for the DDL lock."""
         return tuple((step, answer) for step in self.steps for answer in step.holds)
 
@@ -60,28 +60,30 @@ class Plan:
         return left_held(self.before, self.after)
 
 
-def is_hold(answer: Answer) -> bool:
+def is_hold(answer: SimulatedDecision) -> bool:
     """Whether a decision holds its shard for another reason than the DDL lock."""
     return answer.decision.outcome is Outcome.HOLD and answer.decision.code != LOCK
 
 
-def left_held(before: LineState, after: LineState) -> tuple[ShardId, ...]:
+def left_held(before: AgentsState, after: AgentsState) -> tuple[ShardId, ...]:
     """The shards that are held in one state and not in an earlier one, sorted."""
     return tuple(sorted(held(after) - held(before)))
 
 
-def planned(line: Line, before: LineState, steps: Iterable[tuple[int, RolloutStep]]) -> Plan:
+def planned(
+    agents: SimulatedAgents, before: AgentsState, steps: Iterable[tuple[int, RolloutStep]]
+) -> Plan:
     """Let the agents decide about steps, one after another.
 
     Args:
-        line: Both agents of the pipeline.
+        agents: Both agents of the pipeline.
         before: What the agents know before the first step.
         steps: Each with its number, in the order in which they are executed.
     """
     state = before
     found: list[PlannedStep] = []
     for number, step in steps:
-        state, answers = line.executed(state, step)
+        state, answers = agents.executed(state, step)
         found.append(PlannedStep(number, step, answers))
     return Plan(before, tuple(found), state)
 
@@ -91,6 +93,6 @@ def numbered(steps: Sequence[RolloutStep]) -> list[tuple[int, RolloutStep]]:
     return list(enumerate(steps, 1))
 
 
-def held(state: LineState) -> set[ShardId]:
+def held(state: AgentsState) -> set[ShardId]:
     """The shards that are held."""
     return {shard for target in state.targets.values() for shard in target.held}

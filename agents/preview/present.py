@@ -14,13 +14,13 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.source_server import utf8mb4_defaults
 
-from .line import LineState
+from .simulated_agents import AgentsState
 from .upstream import SourcePlace
 
 
 def line_state(
     pipeline: Pipeline, tracker: MemoryRows, coordinator: MemoryRows, ends: Mapping[str, int]
-) -> LineState:
+) -> AgentsState:
     """What both agents know when they have handled all of their records.
 
     Args:
@@ -42,7 +42,7 @@ def line_state(
         target: replace(coordinator.state(target), defaults=defaults)
         for target in coordinator.targets()
     }
-    return LineState(
+    return AgentsState(
         tables=Map({shard: known[shard] for shard in known}),
         last=Map({name: each for name, each in last.items() if each is not None}),
         places=Map(places),

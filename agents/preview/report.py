@@ -17,7 +17,6 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 
-from .line import Answer, Line, LineState
 from .plan import LOCK, Plan, PlannedStep, held
 from .safe_order import SafeOrder
 from .shapes import (
@@ -29,6 +28,7 @@ from .shapes import (
     ShownStatement,
     ShownStep,
 )
+from .simulated_agents import AgentsState, SimulatedAgents, SimulatedDecision
 from .statements import shown_statement
 
 _WITH_WAYS = 20
@@ -41,13 +41,13 @@ class Asked:
     """What a report is about, besides the plan.
 
     Attributes:
-        line: Both agents of the pipeline.
+        agents: Both agents of the pipeline.
         path: Path of the pipeline file, for the commands that are shown.
         present: See ``ShownPlan``.
         rows: About how many rows the shards' tables have, as far as that is known.
     """
 
-    line: Line
+    agents: SimulatedAgents
     path: Path
     present: str
     rows: Mapping[ShardId, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Asked:
 class _Answers:
     """Answers the questions of ``ways_out`` from a target's state in a plan."""
 
-    line: Line
+    agents: SimulatedAgents
     target: TargetTable
     state: TargetState
 
@@ -65,8 +65,8 @@ class _Answers:
         self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""
     ) -> Decision | None:
         """What the coordinator would answer to a command."""
-        known = LineState(targets=Map({self.target: self.state}))
-        _, found = self.line.commanded(known, self.target, kind, shard, argument)
+        known = AgentsState(targets=Map({self.target: self.state}))
+        _, found = self.agents.commanded(known, self.target, kind, shard, argument)
         return None if found is None else found.decision
 
 
@@ -88,7 +88,7 @@ def shown_plan(
     steps = tuple(_step(asked, step, told) for step in plan.steps)
     sums = sums_of("", plan)
     return ShownPlan(
-        pipeline=asked.line.pipeline.name,
+        pipeline=asked.agents.pipeline.name,
         present=asked.present,
         shards=sum(len(state.shards) for state in plan.before.targets.values()),
         clean=is_clean(plan),
@@ -165,7 +165,9 @@ def _step(asked: Asked, step: PlannedStep, told: Counter[tuple[str, str]]) -> Sh
     )
 
 
-def _decision(asked: Asked, answer: Answer, told: Counter[tuple[str, str]]) -> ShownDecision:
+def _decision(
+    asked: Asked, answer: SimulatedDecision, told: Counter[tuple[str, str]]
+) -> ShownDecision:
     decision = answer.decision
     sides: tuple[Side, ...] = ()
     ways: tuple[WayOut, ...] = ()
@@ -193,23 +195,23 @@ def _decision(asked: Asked, answer: Answer, told: Counter[tuple[str, str]]) -> S
     )
 
 
-def _statements(answer: Answer) -> Iterator[ShownStatement]:
+def _statements(answer: SimulatedDecision) -> Iterator[ShownStatement]:
     for statement in answer.decision.statements:
         yield shown_statement(statement, answer.before)
 
 
-def _sides(answer: Answer) -> tuple[Side, ...]:
+def _sides(answer: SimulatedDecision) -> tuple[Side, ...]:
     if not answer.decision.conflict or answer.after is None:
         return ()
     path = conflict_path(conflict_of(answer.after), answer.decision.reason)
     return sides_of(answer.after, path)
 
 
-def _ways(asked: Asked, answer: Answer) -> Iterator[WayOut]:
+def _ways(asked: Asked, answer: SimulatedDecision) -> Iterator[WayOut]:
     state, target = answer.after, answer.decision.target
     if state is None or target is None:
         return
-    answers = _Answers(asked.line, target, state)
+    answers = _Answers(asked.agents, target, state)
     shard = state.shards.get(answer.decision.shard) if answer.decision.shard else None
     if shard is not None and shard.hold is not None:
         yield from out_of_hold(answers, shard, asked.path)

@@ -34,9 +34,9 @@ from immutables import Map
 from shardmerge.agents.tracking.tracked import Tracked
 from shardmerge.schemas.model.names import ShardId
 
-from .line import Line, LineState
 from .plan import Plan, is_hold, left_held
 from .rollout import RolloutStep
+from .simulated_agents import AgentsState, SimulatedAgents
 
 DEFAULT_BOUND = 2_000
 _FEW = 8
@@ -84,13 +84,14 @@ class _State:
         done: How many steps of each shard are done.
         put_off: Steps that are put off and not done, as places in the given order.
         first: Every step before this place is done or put off.
+        known: What the agents know after these steps.
         taken: The steps that are done, the latest one first.
     """
 
     done: tuple[int, ...]
     put_off: frozenset[int]
     first: int
-    line: LineState
+    known: AgentsState
     taken: _Taken | None
 
 
@@ -99,13 +100,13 @@ class _Search:
 
     def __init__(
         self,
-        line: Line,
-        before: LineState,
+        agents: SimulatedAgents,
+        before: AgentsState,
         steps: Sequence[RolloutStep],
         tables: Map[ShardId, Tracked],
         bound: int,
     ) -> None:
-        self._line, self._before, self._steps, self._tables = line, before, steps, tables
+        self._agents, self._before, self._steps, self._tables = agents, before, steps, tables
         self.left = bound
         self.cut = False
         """Whether a step was not tried because of the bound."""
@@ -129,7 +130,7 @@ class _Search:
                 continue
             seen.add((state.done, state.put_off))
             if sum(state.done) == len(self._steps):
-                if self._is_good(state.line):
+                if self._is_good(state.known):
                     return cost, _places(state.taken)
                 continue
             for more, following in self._following(state):
@@ -150,7 +151,7 @@ class _Search:
             for place in ahead:
                 if self._lane[place] not in waiting:
                     most -= 1
-                    after, answers = self._line.executed(state, self._steps[place])
+                    after, answers = self._agents.executed(state, self._steps[place])
                     if not any(map(is_hold, answers)):
                         state = after
                         order.append(place)
@@ -162,16 +163,16 @@ class _Search:
             ahead = later
         return tuple(order) if not ahead and self._is_good(state) else ()
 
-    def _is_good(self, state: LineState) -> bool:
+    def _is_good(self, state: AgentsState) -> bool:
         return not left_held(self._before, state) and state.tables == self._tables
 
-    def _fold(self, state: LineState, place: int) -> LineState | None:
+    def _fold(self, state: AgentsState, place: int) -> AgentsState | None:
         """The state after a step; None when it leads to a hold, or the bound is reached."""
         if self.left <= 0:
             self.cut = True
             return None
         self.left -= 1
-        after, answers = self._line.executed(state, self._steps[place])
+        after, answers = self._agents.executed(state, self._steps[place])
         return None if any(map(is_hold, answers)) else after
 
     def _following(self, state: _State) -> Iterator[tuple[int, _State]]:
@@ -187,17 +188,17 @@ class _Search:
             free = place == first or place in state.put_off
             if not free and len(fronts) > _FEW:
                 step = self._steps[place]
-                kind = (_text(step), state.line.tables.get(step.shard))
+                kind = (_text(step), state.known.tables.get(step.shard))
                 if kind in tried:
                     self.pruned = True
                     continue
                 tried.add(kind)
-            after = self._fold(state.line, place)
+            after = self._fold(state.known, place)
             if after is not None:
                 yield (0 if free else 1), self._taken(state, place, after)
         if first is not None:
             put_off = state.put_off | {first}
-            yield 1, _State(state.done, put_off, first + 1, state.line, state.taken)
+            yield 1, _State(state.done, put_off, first + 1, state.known, state.taken)
 
     def _first(self, state: _State) -> int | None:
         """The first step that is neither done nor put off.
@@ -212,22 +213,22 @@ class _Search:
                 return place
         return None
 
-    def _taken(self, state: _State, place: int, after: LineState) -> _State:
+    def _taken(self, state: _State, place: int, after: AgentsState) -> _State:
         lane = self._lane[place]
         done = (*state.done[:lane], state.done[lane] + 1, *state.done[lane + 1 :])
         return _State(done, state.put_off - {place}, state.first, after, _Taken(place, state.taken))
 
 
-def safe_order(line: Line, given: Plan, bound: int = DEFAULT_BOUND) -> SafeOrder:
+def safe_order(agents: SimulatedAgents, given: Plan, bound: int = DEFAULT_BOUND) -> SafeOrder:
     """Find the order; see the module's theory of operation.
 
     Args:
-        line: Of the pipeline.
+        agents: Of the pipeline.
         given: The rollout in the order that was given, which leads to a hold.
         bound: How many statements the search tries at most. Putting off tries some more, usually
             two or three for each step.
     """
-    search = _Search(line, given.before, [s.step for s in given.steps], given.after.tables, bound)
+    search = _Search(agents, given.before, [s.step for s in given.steps], given.after.tables, bound)
     found = None
     if _FEWEST_ORDERS * len(given.steps) <= bound:
         found = search.find()

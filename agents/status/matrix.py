@@ -175,7 +175,7 @@ def matrix(
     page = min(max(1, page), pages)
     lines = []
     for (_, cells, _), (kind, shards) in ordered[(page - 1) * MAX_ROWS : page * MAX_ROWS]:
-        told = comparing.told(kind, cells, names)
+        told = comparing.with_texts(kind, cells, names)
         lines.append(MatrixRow(kind.state, tuple(sorted(shards)), tuple(told[n] for n in shown)))
     return Matrix(
         columns=tuple(columns[n] for n in shown),
@@ -272,9 +272,9 @@ class _Comparing:
         """The texts by which rows with equal kinds of cells differ."""
         if all(cell in (Cell.SAME, Cell.MISSING, Cell.DROPPED, Cell.LEFT_OUT) for cell in cells):
             return ()
-        return tuple(cell.text for cell in self.told(kind, cells, names))
+        return tuple(cell.text for cell in self.with_texts(kind, cells, names))
 
-    def told(
+    def with_texts(
         self, kind: _Class, cells: Sequence[Cell], names: Sequence[str]
     ) -> tuple[MatrixCell, ...]:
         """The cells with their texts."""

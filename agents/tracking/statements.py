@@ -325,7 +325,7 @@ class Tracking:
             ours = [column.name for column in tracked.columns]
             if shard in self.tables.effects and len(ours) != len(change.columns):
                 continue
-            if _folded(ours) != _folded(change.column_names):
+            if _compared_names(ours) != _compared_names(change.column_names):
                 self.tables.lose(
                     shard,
                     f"the columns after the statement are not certain: {', '.join(ours)} as "
@@ -335,6 +335,6 @@ class Tracking:
                 )
 
 
-def _folded(names: Sequence[str]) -> list[str]:
+def _compared_names(names: Sequence[str]) -> list[str]:
     """Column names for comparison; Debezium sometimes keeps a name's backtick doubled."""
     return [name.lower().replace("``", "`") for name in names]

@@ -37,7 +37,7 @@ from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
-from shardmerge.schemas.lattice.left_out_columns import kept_lineage, without_columns
+from shardmerge.schemas.lattice.left_out_columns import lineage_without, without_columns
 from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.shard_columns import Lineage
@@ -196,7 +196,7 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
             change = _change(tracking, shard, effect, target)
             if (rule := rule_of(rules, shard)) is not None:
                 change = replace(
-                    _kept(change, rule.leave_out),
+                    _without_left_out(change, rule.leave_out),
                     policies=rule.policies,
                 )
                 if change.after is not None and (fault := rule.group_fault(shard)):
@@ -243,7 +243,7 @@ def _change(
     )
 
 
-def _kept(change: SchemaChange, leave_out: str) -> SchemaChange:
+def _without_left_out(change: SchemaChange, leave_out: str) -> SchemaChange:
     """The change without the columns that its route leaves out."""
     if not leave_out:
         return change
@@ -253,7 +253,7 @@ def _kept(change: SchemaChange, leave_out: str) -> SchemaChange:
         before = None  # the shard has been held since it got that schema
     try:
         after = change.after and without_columns(change.after, leave_out)
-        lineage = kept_lineage(change.lineage, before, after)
+        lineage = lineage_without(change.lineage, before, after)
     except UnsupportedDDL as error:
         return replace(
             change,

@@ -13,11 +13,11 @@ from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import HoldReport, hold_reports
 from shardmerge.agents.pages import render
 from shardmerge.agents.pages.render import Frame, PlanAsked
-from shardmerge.agents.preview.line import Line
 from shardmerge.agents.preview.pasted import pasted_steps
 from shardmerge.agents.preview.plan import numbered, planned
 from shardmerge.agents.preview.report import Asked, shown_plan
 from shardmerge.agents.preview.shapes import ShownPlan
+from shardmerge.agents.preview.simulated_agents import SimulatedAgents
 from shardmerge.agents.status.plain import ErrorAnswer, holds_answer
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
@@ -122,7 +122,7 @@ class AskingPages:
         return list(hold_reports(answers, decided_ms, self._path, shard))
 
     def _planned(self, asked: PlanAsked) -> ShownPlan:
-        before = self._present.line()
+        before = self._present.agents_state()
         states = {str(name): state for name, state in before.targets.items()}
         state = states.get(asked.target)
         if state is None:
@@ -134,9 +134,9 @@ class AskingPages:
         wanted = asked.shards.strip().casefold()
         shards = [name for name in sorted(state.shards) if wanted in str(name).casefold()]
         steps = pasted_steps(asked.sql, shards)
-        line = Line(self._pipeline)
-        plan = planned(line, before, numbered(steps))
-        return shown_plan(Asked(line, self._path, "the agents' tables"), plan)
+        agents = SimulatedAgents(self._pipeline)
+        plan = planned(agents, before, numbered(steps))
+        return shown_plan(Asked(agents, self._path, "the agents' tables"), plan)
 
 
 def _plan_asked(form: Mapping[str, object]) -> PlanAsked:

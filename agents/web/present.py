@@ -14,8 +14,8 @@ from shardmerge.agents.handling.stored_table import (
     changelog,
     table_of,
 )
-from shardmerge.agents.preview.line import LineState
 from shardmerge.agents.preview.present import line_state
+from shardmerge.agents.preview.simulated_agents import AgentsState
 from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.names import TargetTable
@@ -33,7 +33,7 @@ class Present(Protocol):
         """The coordinator's state of a target; None if it has none."""
         ...
 
-    def line(self) -> LineState:
+    def agents_state(self) -> AgentsState:
         """The state of both agents."""
         ...
 
@@ -63,7 +63,7 @@ class KafkaPresent:
             return None
         return replace(rows.state(target), defaults=utf8mb4_defaults(self._pipeline.sources))
 
-    def line(self) -> LineState:
+    def agents_state(self) -> AgentsState:
         """The state of both agents.
 
         Raises:

@@ -122,24 +122,26 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         return json_answer(found)
 
     async def _api_target(self, request: web.Request) -> web.Response:
-        return await self._told(request, plain.target_answer)
+        return await self._target_answer(request, plain.target_answer)
 
     async def _api_matrix(self, request: web.Request) -> web.Response:
         if fault := faulty(request.query):
             return json_answer(plain.ErrorAnswer(fault), status=400)
         asked = asked_of(request.query)
 
-        def told(target: TargetView) -> Any:
+        def answer(target: TargetView) -> Any:
             found = matrix(target, asked.search, every_column=asked.every_column, page=asked.page)
             return plain.matrix_answer(found)
 
-        return await self._told(request, told)
+        return await self._target_answer(request, answer)
 
-    async def _told(self, request: web.Request, told: Callable[[TargetView], Any]) -> web.Response:
+    async def _target_answer(
+        self, request: web.Request, answer: Callable[[TargetView], Any]
+    ) -> web.Response:
         target = self._view.target(request.match_info["name"])
         if target is None:
             return json_answer(NO_TARGET, status=404)
-        return json_answer(await asyncio.to_thread(told, target))
+        return json_answer(await asyncio.to_thread(answer, target))
 
     async def _openapi(self, _: web.Request) -> web.Response:
         return json_answer(openapi.document(version("shardmerge")))

@@ -49,10 +49,10 @@ def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[
         Warnings; a fault if the agents could not start with this pipeline file.
     """
     try:
-        states, fixups = _told(pipeline, tables)
+        states, fixups = _forecast(pipeline, tables)
     except ConfigError as error:
         return [Finding("pipeline", error.message, code=error.code)]
-    otherwise, more = _told(pipeline, tables[::-1])
+    otherwise, more = _forecast(pipeline, tables[::-1])
     found = [
         finding for target in sorted(states) for finding in _type_findings(target, states[target])
     ]
@@ -74,7 +74,7 @@ def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[
     ]
 
 
-def _told(
+def _forecast(
     pipeline: Pipeline, tables: Iterable[ShardTable]
 ) -> tuple[dict[TargetTable, TargetState], list[Fixup]]:
     """The targets after the tables in this order, and the tables that would be read again."""

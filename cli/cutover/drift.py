@@ -28,10 +28,12 @@ def drift_reasons(
     hint = f"`shardmerge drift heal {target}` changes it back, `shardmerge drift adopt` keeps it"
     for each in drift.differences:
         if needs_somebody(each.kind):
-            found.append(Reason("SM-6707", f"{target} is not as decided: {_told(each)}", hint))
+            found.append(
+                Reason("SM-6707", f"{target} is not as decided: {_difference_text(each)}", hint)
+            )
     return tuple(found)
 
 
-def _told(difference: Difference) -> str:
+def _difference_text(difference: Difference) -> str:
     expected, found = difference.expected or "nothing", difference.found or "nothing"
     return f"{difference.subject} is {found}, decided was {expected}"

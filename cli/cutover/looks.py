@@ -19,7 +19,7 @@ from shardmerge.cli.status import WholeStatus, whole_status
 from shardmerge.cli.validation.table_facts import targets_of
 from shardmerge.cli.validation.topic_facts import TopicFacts
 from shardmerge.cli.views.reading import read_log
-from shardmerge.cli.views.target_log import AsOf, folded
+from shardmerge.cli.views.target_log import AsOf, target_log
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.tables import TableSchema
@@ -164,7 +164,7 @@ class Looks:
             return known
         with progress_of(f"schema log of {self._target}") as progress:
             records = read_log(self._pipeline, self._target, progress)
-        return folded(self._pipeline, self._target, records, AsOf(), None).state
+        return target_log(self._pipeline, self._target, records, AsOf(), None).state
 
     def _shared(self) -> dict[str, tuple[str, ...]]:
         found: dict[str, list[str]] = {}

@@ -108,8 +108,8 @@ def shown(loads: Sequence[Load], known: Mapping[ShardId, int]) -> Iterator[Shown
             complete=each.is_complete,
             rows=rows,
             total=rows if each.is_complete else total_of(each, known.get(each.shard, 0)),
-            parts_done=done,
-            parts=len(each.chunks) if each.is_planned else None,
+            chunks_done=done,
+            chunks=len(each.chunks) if each.is_planned else None,
         )
 
 
@@ -121,9 +121,9 @@ def lines(loads: Sequence[Load], known: Mapping[ShardId, int]) -> Iterator[str]:
         if each.complete:
             yield f"{each.shard}: complete, {each.rows:,} rows"
             continue
-        of = ", more to come" if each.parts is None else f" of {each.parts}"
-        parts = f"{each.parts_done}{of}"
-        yield f"{each.shard}: {each.rows:,} of about {each.total:,} rows; parts: {parts}"
+        of = ", more to come" if each.chunks is None else f" of {each.chunks}"
+        chunks = f"{each.chunks_done}{of}"
+        yield f"{each.shard}: {each.rows:,} of about {each.total:,} rows; chunks: {chunks}"
 
 
 def watched(

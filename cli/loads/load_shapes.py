@@ -13,18 +13,18 @@ class ShownLoad:
         shard: As ``SOURCE/DATABASE.TABLE``.
         complete: Whether all its rows are in the target.
         rows: How many of its rows are in the target.
-        total: About how many rows it has. While not all parts are known, this is the server's
+        total: About how many rows it has. While not all chunks are known, this is the server's
             estimate.
-        parts_done: How many parts of its table are in the target.
-        parts: How many parts its table has; null while not all of them are known.
+        chunks_done: How many chunks of its table are in the target.
+        chunks: How many chunks its table has; null while not all of them are known.
     """
 
     shard: str
     complete: bool
     rows: int
     total: int
-    parts_done: int
-    parts: int | None
+    chunks_done: int
+    chunks: int | None
 
 
 @dataclass(frozen=True, slots=True)

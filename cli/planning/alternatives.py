@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.plan import numbered, planned
 from shardmerge.agents.preview.report import sums_of
 from shardmerge.agents.preview.rollout import RolloutStep
 from shardmerge.agents.preview.shapes import ShownAlternative
+from shardmerge.agents.preview.simulated_agents import AgentsState, SimulatedAgents
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.policies import CHOICES
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -55,7 +55,7 @@ def with_policy(pipeline: Pipeline, name: str, value: str) -> Pipeline:
 
 def alternatives(
     pipeline: Pipeline,
-    present: Callable[[Line], LineState],
+    present: Callable[[SimulatedAgents], AgentsState],
     settings: Sequence[tuple[str, str]],
     steps: Sequence[RolloutStep],
     *,
@@ -65,7 +65,7 @@ def alternatives(
 
     Args:
         pipeline: With the policies of its file.
-        present: Gives what the agents of a ``Line`` know before the rollout.
+        present: Gives what the agents of a ``SimulatedAgents`` know before the rollout.
         settings: Names and values of policies.
         steps: Of the rollout.
         commanded: Whether the targets exist already. If so, the setting begins with the rollout, as
@@ -76,18 +76,18 @@ def alternatives(
         ConfigError: A target refuses the setting.
     """
     for name, value in settings:
-        line = Line(pipeline if commanded else with_policy(pipeline, name, value))
-        before = present(line)
+        agents = SimulatedAgents(pipeline if commanded else with_policy(pipeline, name, value))
+        before = present(agents)
         if commanded:
-            before = _commanded(line, before, name, value)
-        yield sums_of(f"{name}={value}", planned(line, before, numbered(steps)))
+            before = _commanded(agents, before, name, value)
+        yield sums_of(f"{name}={value}", planned(agents, before, numbered(steps)))
 
 
-def _commanded(line: Line, state: LineState, name: str, value: str) -> LineState:
+def _commanded(agents: SimulatedAgents, state: AgentsState, name: str, value: str) -> AgentsState:
     for target in sorted(state.targets):
         kind = CommandKind.SET_MODE if name == _MODE else CommandKind.SET_POLICY
         argument = value if name == _MODE else f"{name}={value}"
-        state, answer = line.commanded(state, target, kind, argument=argument)
+        state, answer = agents.commanded(state, target, kind, argument=argument)
         if answer is not None and answer.decision.outcome is Outcome.REFUSED:
             raise ConfigError(
                 f"--compare {name}={value}: {target} refuses it: {answer.decision.reason}",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.plan import Plan, numbered, planned
 from shardmerge.agents.preview.report import Asked, is_clean, shown_plan
 from shardmerge.agents.preview.rollout import TableFile
 from shardmerge.agents.preview.safe_order import DEFAULT_BOUND, SafeOrder, safe_order
+from shardmerge.agents.preview.simulated_agents import AgentsState, SimulatedAgents
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import FILE, json_option, pipeline_option
@@ -54,7 +54,7 @@ class _Given:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Inputs:
     """What the command line and its files say."""
 
     pipeline: Pipeline
@@ -150,18 +150,21 @@ def plan(
             raise ConfigError("give --json or --markdown, not both", code="SM-5601")
         settings = [setting for text in compared for setting in settings_of(text)]
         given = _Given(files, shards, tables, bundle, after, order)
-        told = _told(path, given, ask_rows=ask_rows)
-        line = Line(told.pipeline)
-        present = _present(told)
-        before = present(line)
-        steps = steps_of(told.entries, list(before.shards), told.pipeline)
-        rows = row_counts(told.pipeline, _live(before)) if ask_rows else {}
-        made = planned(line, before, numbered(steps))
+        inputs = _read_inputs(path, given, ask_rows=ask_rows)
+        agents = SimulatedAgents(inputs.pipeline)
+        present = _present(inputs)
+        before = present(agents)
+        steps = steps_of(inputs.entries, list(before.shards), inputs.pipeline)
+        rows = row_counts(inputs.pipeline, _live(before)) if ask_rows else {}
+        made = planned(agents, before, numbered(steps))
         found = alternatives(
-            told.pipeline, present, settings, steps, commanded=told.present != "files"
+            inputs.pipeline, present, settings, steps, commanded=inputs.present != "files"
         )
         report = shown_plan(
-            Asked(line, path, told.present, rows), made, _order(line, made, bound), tuple(found)
+            Asked(agents, path, inputs.present, rows),
+            made,
+            _order(agents, made, bound),
+            tuple(found),
         )
     if as_json:
         print_json(report)
@@ -183,11 +186,11 @@ def _without_collection() -> Iterator[None]:
         gc.enable()
 
 
-def _order(line: Line, made: Plan, bound: int) -> SafeOrder | None:
-    return None if is_clean(made) or not bound else safe_order(line, made, bound)
+def _order(agents: SimulatedAgents, made: Plan, bound: int) -> SafeOrder | None:
+    return None if is_clean(made) or not bound else safe_order(agents, made, bound)
 
 
-def _told(path: Path, given: _Given, *, ask_rows: bool) -> _Told:
+def _read_inputs(path: Path, given: _Given, *, ask_rows: bool) -> _Inputs:
     text = path.read_text(encoding="utf-8")
     # When everything is in files, no server is asked. Then passwords need not be set.
     pipeline = parse_pipeline(text, LenientEnvironment(os.environ))
@@ -209,7 +212,7 @@ def _told(path: Path, given: _Given, *, ask_rows: bool) -> _Told:
         )
     if ask_rows or not (described or given.bundle):
         pipeline = parse_pipeline(text, os.environ)
-    return _Told(pipeline, entries, tuple(described), given.bundle)
+    return _Inputs(pipeline, entries, tuple(described), given.bundle)
 
 
 def _rollout_file(given: _Given) -> Path:
@@ -228,17 +231,17 @@ def _rollout_file(given: _Given) -> Path:
     return given.files[0]
 
 
-def _present(told: _Told) -> Callable[[Line], LineState]:
-    """A function that gives what the agents of a line know; topics and bundles are read once."""
-    if told.tables:
-        return lambda line: from_tables(line, told.tables)
-    if told.bundle is not None:
-        with told.bundle.open("rb") as file:
-            state = from_bundle(told.pipeline, Bundle(file, str(told.bundle)))
+def _present(inputs: _Inputs) -> Callable[[SimulatedAgents], AgentsState]:
+    """A function that gives what the agents know; topics and bundles are read once."""
+    if inputs.tables:
+        return lambda agents: from_tables(agents, inputs.tables)
+    if inputs.bundle is not None:
+        with inputs.bundle.open("rb") as file:
+            state = from_bundle(inputs.pipeline, Bundle(file, str(inputs.bundle)))
     else:
-        state = from_topics(told.pipeline)
-    return lambda line: state
+        state = from_topics(inputs.pipeline)
+    return lambda agents: state
 
 
-def _live(state: LineState) -> list[ShardId]:
+def _live(state: AgentsState) -> list[ShardId]:
     return list(state.shards)

@@ -12,7 +12,7 @@ from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
 from .runs import Run, runs
-from .text import in_ranges, several, told_rows, verdict
+from .text import in_ranges, rows_text, several, verdict
 
 _MOST_RUNS = 100
 _MOST_HOLDS = 20
@@ -72,7 +72,7 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
         if statement.lossy:
             yield f"⚠️ lossy: {_text(statement.lossy)}"
     for fixup in decision.fixups:
-        told = f"{fixup.kind} {fixup.shard} ({told_rows(fixup.rows)})"
+        told = f"{fixup.kind} {fixup.shard} ({rows_text(fixup.rows)})"
         yield f"🔁 {_text(f'{told}: {coded(fixup.code, fixup.reason)}')}"
     if decision.released:
         yield f"released: {_text(several(decision.released))}"

@@ -69,7 +69,7 @@ def in_ranges(numbers: tuple[int, ...]) -> str:
     return ", ".join("-".join(map(str, part)) for part in parts)
 
 
-def told_rows(rows: int | None) -> str:
+def rows_text(rows: int | None) -> str:
     """How many rows a table has, as far as it is known."""
     return "rows unknown" if rows is None else f"about {rows:,} rows"
 
@@ -111,7 +111,7 @@ def decision_lines(decision: ShownDecision) -> Iterator[str]:
         if statement.lossy:
             yield f"    LOSSY: {statement.lossy}"
     for fixup in decision.fixups:
-        told = f"{fixup.kind} {fixup.shard} ({told_rows(fixup.rows)})"
+        told = f"{fixup.kind} {fixup.shard} ({rows_text(fixup.rows)})"
         yield f"  {told}: {coded(fixup.code, fixup.reason)}"
     if decision.released:
         yield f"  released: {several(decision.released)}"

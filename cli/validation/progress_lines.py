@@ -45,7 +45,7 @@ class ProgressLines:
         if self._bars is not None:
             self._bars.update(self._task, total=rows or None)
 
-    def told(self, validation: TableValidation) -> None:
+    def progressed(self, validation: TableValidation) -> None:
         """See ``target_run.Watcher``."""
         if self._before is None:
             self._before = validation.rows

@@ -97,7 +97,7 @@ class ServerRows:
             width = len(side.key)
             return [
                 (_key(row, width), None if row[width] is None else int(row[width]))
-                for row in _kept(side, server.ask(row_digests(side, of)), width + 1)
+                for row in _matching(side, server.ask(row_digests(side, of)), width + 1)
             ]
 
         return self._all(sides, ask)
@@ -118,7 +118,7 @@ class ServerRows:
             judged = sum(text is not None for text in side.texts)
             return [
                 (_key(row, width), _seen(side, row[width : width + judged]))
-                for row in _kept(side, server.ask(rows_by_key(side, keys)), width + judged)
+                for row in _matching(side, server.ask(rows_by_key(side, keys)), width + judged)
             ]
 
         return self._all(sides, ask)
@@ -217,7 +217,7 @@ def _bytes(value: Any) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
-def _kept(side: Side, rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
+def _matching(side: Side, rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
     """The rows for which the route's condition is true.
 
     They are filtered here only if SQL could not express the whole condition.

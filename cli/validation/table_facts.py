@@ -98,7 +98,7 @@ def facts_of(picture: Picture, target: TargetTable, readings: Readings) -> Table
             target,
             _bound(known, progress, joined.columns),
             () if key is None else key.columns,
-            _kept(pipeline, known),
+            _reason_to_keep_rows(pipeline, known),
             points=pipeline.target.kind != "tidb",
         ),
         tuple(
@@ -125,7 +125,7 @@ def _bound(
     )
 
 
-def _kept(pipeline: Pipeline, known: TargetDecisions) -> str:
+def _reason_to_keep_rows(pipeline: Pipeline, known: TargetDecisions) -> str:
     for shard in sorted(known.shards):
         rule = rule_of(pipeline.routes, shard)
         keeps = rule is None or rule.policies.on_drop is RowsPolicy.KEEP

@@ -33,7 +33,7 @@ Facts = Callable[[], TableFacts]
 class Watcher(Protocol):
     """Is told how far a comparison is."""
 
-    def told(self, validation: TableValidation) -> None:
+    def progressed(self, validation: TableValidation) -> None:
         """After each range, and each look at the rows in doubt."""
         ...
 
@@ -120,7 +120,7 @@ class TargetRun:
     def _after_step(self) -> None:
         validation = self.validation
         self._state.save(validation)
-        self._watcher.told(validation)
+        self._watcher.progressed(validation)
         if len(validation.doubts) + len(validation.differences) > self._limits.most:
             self.stopped = f"more than {self._limits.most} rows differ or are in doubt"
 

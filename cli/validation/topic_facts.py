@@ -81,10 +81,10 @@ class TopicFacts:
         for record in sorted(records, key=lambda r: r.timestamp_ms):
             if record.topic == asked:
                 if (request := request_of(record.key, record.value)) is not None:
-                    requests.asked(request, 0.0)
+                    requests.add_request(request, 0.0)
                     ids.add(str(json.loads(request.value)["id"]))
             elif (said := notice(record.value)) is not None:
-                requests.said(said, 0.0)
+                requests.add_notice(said, 0.0)
         names = [source.name for source in self._pipeline.sources]
         still = {(name, request.table) for name in names for request in requests.of(name)}
         return Readings(still, ids)

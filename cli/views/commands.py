@@ -24,7 +24,7 @@ from .explanation import Asked, explanation
 from .picture import Picture
 from .reading import read_log, read_picture, read_table
 from .schema import joined_schema, shard_schema
-from .target_log import AsOf, TargetLog, folded, stored
+from .target_log import AsOf, TargetLog, stored, target_log
 
 
 @click.command()
@@ -200,7 +200,7 @@ def _all_now(picture: Picture, targets: Sequence[TargetTable]) -> Iterator[Targe
 def _then(pipeline: Pipeline, target: TargetTable, as_of: AsOf, shard: ShardId | None) -> TargetLog:
     with progress_of(f"schema log of {target}") as progress:
         records = read_log(pipeline, target, progress)
-    return folded(pipeline, target, records, as_of, shard)
+    return target_log(pipeline, target, records, as_of, shard)
 
 
 def _had(picture: Picture, target: TargetTable, shard: ShardId) -> bool:

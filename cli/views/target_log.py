@@ -67,7 +67,7 @@ class TargetLog:
         return Answers(self.pipeline, self.state).answer(kind, shard, argument)
 
 
-def folded(
+def target_log(
     pipeline: Pipeline,
     target: TargetTable,
     records: Iterable[StoredRecord],

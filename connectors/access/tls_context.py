@@ -34,7 +34,7 @@ def client_context(tls: Tls, *, checks_names: bool = True, ca_text: str = "") ->
             context = ssl.create_default_context(cafile=tls.ca, cadata=ca_text or None)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"the CA file {tls.ca} cannot be used: {_said(error)}", code="SM-5706"
+                f"the CA file {tls.ca} cannot be used: {_reason_text(error)}", code="SM-5706"
             ) from None
     # Python 3.13 refuses by default what MySQL servers make for themselves.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -46,7 +46,8 @@ def client_context(tls: Tls, *, checks_names: bool = True, ca_text: str = "") ->
             context.load_cert_chain(tls.certificate, tls.key, lambda: password)
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(
-                f"certificate {tls.certificate} with key {tls.key} cannot be used: {_said(error)}",
+                f"certificate {tls.certificate} with key {tls.key} cannot be used: "
+                f"{_reason_text(error)}",
                 hint="both must be in PEM and belong together; is key_password right?",
                 code="SM-5706",
             ) from None
@@ -91,7 +92,7 @@ def tls_fault(error: BaseException) -> str:
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"the server's certificate is not accepted: {cause.verify_message}"
         if isinstance(cause, ssl.SSLError) and not _has_ended(cause):
-            return f"TLS failed: {_said(cause)}"
+            return f"TLS failed: {_reason_text(cause)}"
     return ""
 
 
@@ -119,6 +120,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         open_ += [inner for inner in wrapped if isinstance(inner, BaseException)]
 
 
-def _said(error: OSError) -> str:
+def _reason_text(error: OSError) -> str:
     """The error's text without the place in Python's source."""
     return (error.strerror or str(error) or type(error).__name__).partition(" (_ssl.c")[0]

@@ -88,14 +88,14 @@ class SourceRequests:
     failed_s: float = 0.0
     failed_pause_s: float = _FAILED_PAUSE_S
 
-    def asked(self, request: Request, now_s: float) -> SourceRequests:
+    def with_request(self, request: Request, now_s: float) -> SourceRequests:
         """With one request more; a repeated one is open once."""
         others = tuple(r for r in self.open if r.value != request.value)
         heard_s = self.heard_s if self.open else now_s
         failed = tuple(r for r in self.failed if r.value != request.value)
         return replace(self, open=(*others, request), heard_s=heard_s, failed=failed)
 
-    def said(self, notice: Notice, now_s: float, shortest_s: float) -> SourceRequests:
+    def with_notice(self, notice: Notice, now_s: float, shortest_s: float) -> SourceRequests:
         """After a notice: a table's scan answers its oldest request, or fails it."""
         heard = replace(self, heard_s=now_s, last=notice.type, pause_s=shortest_s, remedy=None)
         if notice.type == "ABORTED":
@@ -153,14 +153,14 @@ class OpenRequests:
     shortest_s: float = _SHORTEST_PAUSE_S
     _sources: dict[str, SourceRequests] = field(default_factory=dict)
 
-    def asked(self, request: Request, now_s: float) -> None:
-        """Told of a request."""
-        self._sources[request.source] = self._of(request.source).asked(request, now_s)
+    def add_request(self, request: Request, now_s: float) -> None:
+        """Take a request that was asked."""
+        self._sources[request.source] = self._of(request.source).with_request(request, now_s)
 
-    def said(self, notice: Notice, now_s: float) -> None:
-        """Told of a notice."""
+    def add_notice(self, notice: Notice, now_s: float) -> None:
+        """Take a notice of a connector."""
         source = self._of(notice.source)
-        self._sources[notice.source] = source.said(notice, now_s, self.shortest_s)
+        self._sources[notice.source] = source.with_notice(notice, now_s, self.shortest_s)
 
     def of(self, source: str) -> tuple[Request, ...]:
         """The open requests of a source, in the order in which they were asked."""

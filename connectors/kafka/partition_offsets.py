@@ -41,7 +41,7 @@ def partition_offsets(
             dict(asked), isolation_level=isolation, request_timeout=timeout_s
         )
         return {
-            (p.topic, p.partition): _told(p.topic, p.partition, f.result().offset)
+            (p.topic, p.partition): _valid_offset(p.topic, p.partition, f.result().offset)
             for p, f in answers.items()
         }
     except KafkaException:
@@ -51,7 +51,7 @@ def partition_offsets(
         raise
 
 
-def _told(topic: str, partition: int, offset: int) -> int:
+def _valid_offset(topic: str, partition: int, offset: int) -> int:
     try:
         return answered(offset, topic, partition)
     except StackError as error:

@@ -14,7 +14,7 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.repair.diagnosis.captured import Captured
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,
-    told_by_server,
+    described_by_server,
     touched_later,
 )
 from shardmerge.connectors.repair.diagnosis.undelivered import Delivered, first_unread, not_read
@@ -22,7 +22,7 @@ from shardmerge.connectors.repair.schema_history.history import (
     HistoryRecord,
     corrections,
     debezium_applies,
-    told_records,
+    table_records,
     true_order_applies,
 )
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
@@ -147,7 +147,7 @@ class SourceConnector:
                 )
                 continue
             try:
-                told[name] = told_by_server(name, text)
+                told[name] = described_by_server(name, text)
             except SourceError as error:
                 told[name] = error
         return told
@@ -237,7 +237,7 @@ class SourceConnector:
             statement: ``file:pos`` of the statement that made them so; "" for none.
         """
         for table in tables:
-            values = told_records(
+            values = table_records(
                 self.source.name,
                 offset,
                 now_ms(),

@@ -28,6 +28,7 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.repair.diagnosis.failures import FailedAt, Failure, failure_of
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,
+    described_table,
     is_of_one,
     leaves_out_by_gtid,
     named_tables,
@@ -35,7 +36,6 @@ from shardmerge.connectors.repair.diagnosis.statement_plan import (
     refuse_truncate,
     refuse_unknown_tables,
     tables_before,
-    told_table,
 )
 from shardmerge.connectors.repair.diagnosis.undelivered import (
     Gap,
@@ -212,17 +212,17 @@ class StatementRepair:
             return Behind(named_tables(statement, context), (), unread=str(error))
         try:
             refuse_unknown_tables(statement, names, context)
-            return Behind(names, self._told_behind(statement, names, tables))
+            return Behind(names, self._tables_behind(statement, names, tables))
         except SourceError as error:
             place = f"{statement.file}:{statement.pos}"
             return Behind(
                 names,
-                [told_table(name, None) for name in names],
+                [described_table(name, None) for name in names],
                 tuple(LeftOut(name, place) for name in names),
                 f"Debezium cannot read the statement, and its tables are not known: {error}",
             )
 
-    def _told_behind(
+    def _tables_behind(
         self, statement: Statement, names: Sequence[TableName], tables: HistoryTables
     ) -> list[TableDescription]:
         """The statement's tables as they are right behind it.
@@ -231,7 +231,7 @@ class StatementRepair:
             SourceError: That cannot be known.
         """
         try:
-            return [told_table(name, tables.table(name)) for name in names]
+            return [described_table(name, tables.table(name)) for name in names]
         except SourceError as error:
             binlog = self._connector.binlog
             told = self._connector.ask_server(

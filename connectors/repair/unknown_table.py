@@ -53,7 +53,7 @@ class UnknownTable:
         shard = ShardId(connector.source.name, name.database, name.table)
         if offset is None or not name.table or not can_be_asked_for(shard):
             return False
-        if self._is_known(name, offset) or (told := self._told(name)) is None:
+        if self._is_known(name, offset) or (told := self._server_table(name)) is None:
             return False
         connector.stop()
         place = f"{offset.file}:{offset.pos}"
@@ -74,7 +74,7 @@ class UnknownTable:
         known = known_tables(records, lambda record: is_before(record, offset))
         return table_id(name.database, name.table) in known
 
-    def _told(self, name: TableName) -> TableDescription | None:
+    def _server_table(self, name: TableName) -> TableDescription | None:
         """The table as it is at the offset; None when the server cannot tell, or it has no key."""
         connector = self._connector
         told = next(iter(connector.ask_server_now([name])), None)

@@ -72,7 +72,7 @@ def columns_named(part: Column | Index | Check | ForeignKey) -> frozenset[str]:
     return frozenset(name.lower() for name in names)
 
 
-def kept_lineage(
+def lineage_without(
     lineage: tuple[Lineage, ...], before: TableSchema | None, after: TableSchema | None
 ) -> tuple[Lineage, ...]:
     """The lineage of the columns that are not left out.

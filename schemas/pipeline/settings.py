@@ -74,7 +74,7 @@ class Source:
         snapshot: Who reads the rows that tables have at the beginning: ``debezium``, or ``spark``.
             With ``spark`` the sink reads them itself, several parts of tables at once, and they
             do not go through Connect and Kafka.
-        load_connections: With ``spark``: how many parts of tables are read at once, at most.
+        load_connections: With ``spark``: how many chunks of tables are read at once, at most.
         load_rows_per_s: With ``spark``: how many rows a second are read, at most; 0 for no
             limit.
         epoch: Raise it by one whenever you point the connector to another server, or the server's

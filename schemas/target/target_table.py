@@ -47,9 +47,9 @@ class TargetSchema:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The notes as whole sentences for people, each once."""
-        return tuple(dict.fromkeys(f"{_told_subject(name)}{text}" for name, text in self.notes))
+        return tuple(dict.fromkeys(f"{_subject_prefix(name)}{text}" for name, text in self.notes))
 
-    def untold_notes(
+    def unreported_notes(
         self, told: Collection[str], statements: Sequence[TargetStatement]
     ) -> tuple[CodedText, ...]:
         """The notes that a decision must report because its statements do not contain them.
@@ -65,7 +65,7 @@ class TargetSchema:
         found = (
             CodedText(sentence, code=_CODES[name.partition(":")[0]])
             for name, text in self.notes
-            for sentence in (f"{_told_subject(name)}{text}",)
+            for sentence in (f"{_subject_prefix(name)}{text}",)
             if sentence not in told and text not in reasons and sentence not in reasons
         )
         return tuple(dict.fromkeys(found))
@@ -131,7 +131,7 @@ def _subject_of(check: Check) -> str:
     return f"check:{(check.name or check.expression).lower()}"
 
 
-def _told_subject(subject: str) -> str:
+def _subject_prefix(subject: str) -> str:
     """The beginning of a note's sentence: a column's name. Other notes contain their subject."""
     what, _, name = subject.partition(":")
     return f"{name}: " if what == "column" else ""

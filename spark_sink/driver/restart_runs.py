@@ -185,13 +185,13 @@ class RestartRuns:
         reader = self._open_reader()
         try:
             for name in restart.mates:
-                if refusal := self._untold(target, name, restart, reader, progress):
+                if refusal := self._obstacle(target, name, restart, reader, progress):
                     return refusal
             return None
         finally:
             reader.close()
 
-    def _untold(
+    def _obstacle(
         self,
         target: TargetDecisions,
         name: ShardId,

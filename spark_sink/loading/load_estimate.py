@@ -56,8 +56,8 @@ def load_text(load: Load) -> str:
             "to there are known"
         )
     done = sum(chunk.state is ChunkState.DONE for chunk in load.chunks)
-    parts = f"{done} of {len(load.chunks)} parts" if load.is_planned else f"{done} parts"
-    return f"its rows are loaded first: {parts}, {rows_of(load)} rows, are in the target"
+    chunks = f"{done} of {len(load.chunks)} chunks" if load.is_planned else f"{done} chunks"
+    return f"its rows are loaded first: {chunks}, {rows_of(load)} rows, are in the target"
 
 
 def total_of(load: Load, table_rows: int) -> int:

@@ -116,13 +116,13 @@ class TableReader:
         self._fetch(sql)
 
     def _fetch(self, sql: str) -> Sequence[Sequence[Any]]:
-        with self._told(), self._connected().cursor() as cursor:
+        with self._source_errors(), self._connected().cursor() as cursor:
             cursor.execute(sql)
             found: Sequence[Sequence[Any]] = cursor.fetchall()
             return found
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _source_errors(self) -> Iterator[None]:
         """Turn PyMySQL's errors into errors that name the source, and what it has refused."""
         source = self._source
         try:

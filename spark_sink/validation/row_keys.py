@@ -58,10 +58,10 @@ class RowKeyColumn(KeyColumn):
         """SQL by which ranges are compared and ordered."""
         if self.by_bytes:
             return f"CAST(CONVERT({self.value} USING utf8mb4) AS BINARY)"
-        return self.found_by
+        return self.equality_value
 
     @property
-    def found_by(self) -> str:
+    def equality_value(self) -> str:
         """SQL that ``equal_to`` is compared with."""
         return f"({self.value} + 0)" if self.kind.name in ("enum", "set") else self.value
 
@@ -116,11 +116,11 @@ def keys_condition(key: Sequence[RowKeyColumn], keys: Sequence[Sequence[str]]) -
     """
     if len(key) == 1:
         values = ", ".join(key[0].equal_to(value) for (value,) in keys)
-        return f"{key[0].found_by} IN ({values})"
+        return f"{key[0].equality_value} IN ({values})"
     return " OR ".join(
         "("
         + " AND ".join(
-            f"{column.found_by} = {column.equal_to(value)}"
+            f"{column.equality_value} = {column.equal_to(value)}"
             for column, value in zip(key, one, strict=True)
         )
         + ")"

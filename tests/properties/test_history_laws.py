@@ -17,7 +17,7 @@ from shardmerge.connectors.repair.schema_history.history import (
     history_record,
     is_before,
     known_tables,
-    told_records,
+    table_records,
     true_order_applies,
 )
 
@@ -68,7 +68,7 @@ def records(draw: st.DrawFn) -> list[HistoryRecord]:
         text = draw(
             st.sampled_from((drop_text("app", name), f"CREATE TABLE `app`.`{name}` (a INT)"))
         )
-        return written(told_records("s1", offset, 1, table=f'"app"."{name}"', text=text))
+        return written(table_records("s1", offset, 1, table=f'"app"."{name}"', text=text))
     if kind == "database":
         return [HistoryRecord(offset, snapshot=False, text="DROP DATABASE app", changes=())]
     made = tuple(draw(st.lists(changes(), max_size=2)))

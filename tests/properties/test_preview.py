@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
-from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.plan import Plan, left_held, numbered, planned
 from shardmerge.agents.preview.present import line_state
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
 from shardmerge.agents.preview.safe_order import safe_order
+from shardmerge.agents.preview.simulated_agents import AgentsState, SimulatedAgents
 from shardmerge.agents.preview.upstream import SourcePlace, changes, described
 from shardmerge.agents.replay.log import Refold
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent, schema_change_event
@@ -191,11 +191,13 @@ def fed_with_tables(
     return found, places
 
 
-def begun(line: Line, described_as: list[TableFile]) -> tuple[LineState, list[bytes]]:
-    state = LineState()
+def begun(
+    simulated: SimulatedAgents, described_as: list[TableFile]
+) -> tuple[AgentsState, list[bytes]]:
+    state = AgentsState()
     found: list[bytes] = []
     for table in described_as:
-        state, answers = line.described(state, table)
+        state, answers = simulated.described(state, table)
         found += [codec.encode(answer.decision) for answer in answers]
     return state, found
 
@@ -218,9 +220,9 @@ def test_a_plan_has_the_decisions_of_the_agents_byte_for_byte(
     of = pipeline(document["mode"], document["renames"], more, kind, versions)
     executed = odd_steps(Random(seed), document)
 
-    line, agents = Line(of), Agents(of)
-    state, told = begun(line, tables(document))
-    told += decisions_of(planned(line, state, numbered(executed)))
+    simulated, agents = SimulatedAgents(of), Agents(of)
+    state, told = begun(simulated, tables(document))
+    told += decisions_of(planned(simulated, state, numbered(executed)))
     decided, places = fed_with_tables(agents, of, tables(document))
     decided += fed(agents, of, executed, places)
 
@@ -241,7 +243,7 @@ def test_so_has_a_plan_that_begins_where_the_agents_stand(seed: int, share: floa
 
     ends = {topics.schema_changes(of, name).name: place.offset for name, place in places.items()}
     present = line_state(of, agents.tracker.rows, agents.coordinator.rows, ends)
-    told = decisions_of(planned(Line(of), present, numbered(executed[begin:])))
+    told = decisions_of(planned(SimulatedAgents(of), present, numbered(executed[begin:])))
 
     assert told == fed(agents, of, executed[begin:], dict(present.places))
 
@@ -257,10 +259,10 @@ _WAYS = (
 _THREE = [ShardId("s1", "app1", "t_1"), ShardId("s2", "app1", "t_1"), ShardId("s2", "app1", "t_2")]
 
 
-def small_rollout(seed: int) -> tuple[Line, Plan]:
+def small_rollout(seed: int) -> tuple[SimulatedAgents, Plan]:
     """Two or three shards that go similar ways, in a random order that keeps each shard's own."""
     random = Random(seed)
-    line = Line(pipeline("optimistic", random.choice(("map", "hold", "copy"))))
+    simulated = SimulatedAgents(pipeline("optimistic", random.choice(("map", "hold", "copy"))))
     way = random.choice(_WAYS)
     lanes = []
     for name in _THREE[: 2 if len(way) > 2 else random.choice((2, 2, 3))]:
@@ -270,14 +272,14 @@ def small_rollout(seed: int) -> tuple[Line, Plan]:
         TableFile(name, f"CREATE TABLE {name.table} (id INT PRIMARY KEY, a INT)")
         for name in {steps[0].shard for steps in lanes}
     ]
-    state, _ = begun(line, sorted(files, key=lambda file: file.shard))
+    state, _ = begun(simulated, sorted(files, key=lambda file: file.shard))
     order: list[RolloutStep] = []
     while any(lanes):
         order.append(random.choice([steps for steps in lanes if steps]).pop(0))
-    return line, planned(line, state, numbered(order))
+    return simulated, planned(simulated, state, numbered(order))
 
 
-def fewest_moves(line: Line, given_plan: Plan) -> int | None:
+def fewest_moves(simulated: SimulatedAgents, given_plan: Plan) -> int | None:
     """By trying every order that keeps each shard's own; None: every one leads to a hold."""
     all_steps = [step.step for step in given_plan.steps]
     found: list[int] = []
@@ -294,7 +296,7 @@ def fewest_moves(line: Line, given_plan: Plan) -> int | None:
         for number, step in numbered(all_steps):
             if number not in numbers and step.shard not in begun_shards:
                 begun_shards.add(step.shard)
-                go_on(planned(line, plan.after, [(number, step)]), [*numbers, number])
+                go_on(planned(simulated, plan.after, [(number, step)]), [*numbers, number])
 
     go_on(Plan(given_plan.before, (), given_plan.before), [])
     return min(found, default=None)
@@ -311,25 +313,27 @@ def longest_ascending(numbers: list[int]) -> int:
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**9))
 def test_the_safe_order_moves_the_fewest_steps(seed: int) -> None:
-    line, plan = small_rollout(seed)
+    simulated, plan = small_rollout(seed)
 
-    found = safe_order(line, plan, bound=100_000)
-    best = fewest_moves(line, plan)
+    found = safe_order(simulated, plan, bound=100_000)
+    best = fewest_moves(simulated, plan)
 
     assert (best is None) == (not found.numbers)
     if best is not None:
         assert found.moved == best
         assert found.shortest
-        again = planned(line, plan.before, [(n, plan.steps[n - 1].step) for n in found.numbers])
+        again = planned(
+            simulated, plan.before, [(n, plan.steps[n - 1].step) for n in found.numbers]
+        )
         assert not again.holds
         assert not again.left_held
 
 
 @pytest.mark.parametrize("bound", [0, 3])
 def test_without_enough_bound_what_holds_is_put_off(bound: int) -> None:
-    line = Line(pipeline("optimistic", "map"))
+    simulated = SimulatedAgents(pipeline("optimistic", "map"))
     state, _ = begun(
-        line,
+        simulated,
         [TableFile(s, f"CREATE TABLE {s.table} (id INT PRIMARY KEY, a INT)") for s in _THREE],
     )
     order = [
@@ -337,11 +341,11 @@ def test_without_enough_bound_what_holds_is_put_off(bound: int) -> None:
         for s in _THREE
         for action in ("DROP COLUMN a", "ADD COLUMN a DATE")
     ]
-    plan = planned(line, state, numbered(order))
+    plan = planned(simulated, state, numbered(order))
     assert plan.holds
 
-    found = safe_order(line, plan, bound)
+    found = safe_order(simulated, plan, bound)
 
     assert found.numbers == (1, 3, 5, 6, 2, 4)
     assert not found.shortest
-    assert safe_order(line, plan).shortest
+    assert safe_order(simulated, plan).shortest

@@ -124,7 +124,7 @@ def made_anew(decision: Decision, columns: Sequence[ShardColumn]) -> set[str]:
     return found.intersection(c.id for c in columns if c.column.generated is None)
 
 
-def kept_values(
+def values_to_read_again(
     new: TargetState, known: Mapping[ShardId, tuple[RowEffect, ...]], renewed: Set[str]
 ) -> dict[ShardId, tuple[RowEffect, ...]]:
     """The effects on shards that still have values in a column that the target makes anew.

@@ -36,7 +36,13 @@ from shardmerge.schemas.records.decisions import FixupKind, Outcome
 from shardmerge.schemas.records.schema_changes import SchemaChange
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
-from .column_replacement import is_late, kept_values, made_anew, renewed_behind_gate, with_converted
+from .column_replacement import (
+    is_late,
+    made_anew,
+    renewed_behind_gate,
+    values_to_read_again,
+    with_converted,
+)
 from .fixup_records import (
     columns_of,
     filling_statement,
@@ -46,7 +52,7 @@ from .fixup_records import (
     moved_warnings,
     reloading_fixup,
 )
-from .leftovers import left_over, with_cleared
+from .leftovers import leftover_effects, with_cleared
 from .rereads import lost_by_reading
 from .whole_readings import with_awaited, with_mates
 
@@ -73,7 +79,7 @@ def with_fixups(
     if change is None or old.skipping:
         effects |= _late_columns(old, new, effects)
     renewed = made_anew(decision, new.columns)
-    lost = kept_values(new, effects, renewed)
+    lost = values_to_read_again(new, effects, renewed)
     effects |= lost
     effects |= _counting_again(old, new, effects)
     effects |= _behind_a_passed_gate(new, decision.released, effects)
@@ -91,7 +97,7 @@ def with_fixups(
     # A table that was read as a whole (``began_ms``) has come already.
     asked = (reload.shard for reload in decision.reloads if not reload.began_ms)
     fixups += [reloading_fixup(new.shards[name]) for name in asked]
-    left = left_over(old, new, given_up, decision.statements)
+    left = leftover_effects(old, new, given_up, decision.statements)
     for name in sorted({*moved, *left} - reloaded):
         columns = _that_count(new.shards[name])
         since = since_added(effects.get(name, ()), renewed)

@@ -21,7 +21,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
 
-def left_over(
+def leftover_effects(
     old: TargetState,
     new: TargetState,
     given_up: Container[str],
@@ -74,7 +74,7 @@ def with_cleared(step: Step, statement: TargetStatement, effects: Iterable[RowEf
     Args:
         step: Whose decision makes the columns narrower.
         statement: Changes the rows of one shard.
-        effects: On the columns (``left_over``).
+        effects: On the columns (``leftover_effects``).
     """
     decision = step.decision
     assert decision is not None

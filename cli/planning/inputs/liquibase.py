@@ -54,7 +54,7 @@ def changesets(text: str, flavour: str, where: str) -> Iterator[Changeset]:
     """
     begun: tuple[str, dict[str, str], int] | None = None
     lines: list[str] = []
-    for number, line in enumerate([*_kept(text), "--changeset end:end"], 1):
+    for number, line in enumerate([*_executed_lines(text), "--changeset end:end"], 1):
         head = _CHANGESET.match(line)
         if head is None:
             lines.append(line)
@@ -97,7 +97,7 @@ def _is_for(dbms: list[str], flavour: str) -> bool:
     return f"!{flavour}" not in dbms and (not wanted or flavour in wanted or "all" in wanted)
 
 
-def _kept(text: str) -> list[str]:
+def _executed_lines(text: str) -> list[str]:
     """The lines of a text. A line that Liquibase does not execute is empty, so numbers stay."""
     text = _BLOCK_ROLLBACK.sub(lambda found: "\n" * found[0].count("\n"), text)
     kept: list[str] = []

@@ -62,7 +62,7 @@ def migrations(
         ConfigError: The folder has no migration, has those of several tools, or has no such
             version.
     """
-    found = list(_found(files, context, where))
+    found = list(_migrations(files, context, where))
     for each in found:
         _check_whole(each)
     if not found:
@@ -90,7 +90,9 @@ def _check_whole(migration: Migration) -> None:
             )
 
 
-def _found(files: Mapping[str, str], context: ServerContext, where: str) -> Iterator[Migration]:
+def _migrations(
+    files: Mapping[str, str], context: ServerContext, where: str
+) -> Iterator[Migration]:
     kinds = {
         "Flyway": [name for name in files if _FLYWAY.fullmatch(name)],
         "golang-migrate": [name for name in files if _UP.fullmatch(name) or _DOWN.fullmatch(name)],

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
-from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.present import line_state
 from shardmerge.agents.preview.rollout import TableFile
+from shardmerge.agents.preview.simulated_agents import AgentsState, SimulatedAgents
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.agents.replay.log import Refold, in_time
-from shardmerge.cli.bundles import folded, write_from_kafka
+from shardmerge.cli.bundles import folded_topics, write_from_kafka
 from shardmerge.schemas.model.errors import ConfigError, ContractError
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.source_server import server_context
@@ -36,20 +36,20 @@ class LenientEnvironment(dict[str, str]):
         return f"${{{name}}}"
 
 
-def from_topics(pipeline: Pipeline) -> LineState:
+def from_topics(pipeline: Pipeline) -> AgentsState:
     """The present of a running pipeline: its topics are read, and nothing is written.
 
     Raises:
         StackError: Kafka does not answer, or a topic does not exist.
         ContractError: The first records of a topic were deleted.
     """
-    names = folded(pipeline, from_sources=True)
+    names = folded_topics(pipeline, from_sources=True)
     with tempfile.TemporaryFile() as file:
         write_from_kafka(pipeline, names, file, required=names)
         return from_bundle(pipeline, Bundle(file, f"Kafka at {pipeline.kafka.bootstrap_servers}"))
 
 
-def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
+def from_bundle(pipeline: Pipeline, bundle: Bundle) -> AgentsState:
     """The present at the end of a bundle.
 
     Args:
@@ -59,7 +59,7 @@ def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
     Raises:
         ContractError: The bundle lacks records.
     """
-    log, *sources = folded(bundle.pipeline, from_sources=True)
+    log, *sources = folded_topics(bundle.pipeline, from_sources=True)
     tracker = Refold(TrackerHandler(bundle.pipeline))
     coordinator = Refold(CoordinatorHandler(bundle.pipeline))
     ends: dict[str, int] = {}
@@ -80,16 +80,16 @@ def from_bundle(pipeline: Pipeline, bundle: Bundle) -> LineState:
     return line_state(pipeline, tracker.rows, coordinator.rows, ends)
 
 
-def from_tables(line: Line, tables: Iterable[TableFile]) -> LineState:
+def from_tables(agents: SimulatedAgents, tables: Iterable[TableFile]) -> AgentsState:
     """The present that files describe.
 
     Raises:
         ConfigError: No table has a route, a table cannot be a shard, or the tables have no joined
             schema.
     """
-    state = LineState()
+    state = AgentsState()
     for table in tables:
-        state, answers = line.described(state, table)
+        state, answers = agents.described(state, table)
         for answer in answers:
             if answer.decision.outcome is Outcome.HOLD:
                 raise ConfigError(

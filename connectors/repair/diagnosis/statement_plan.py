@@ -49,7 +49,7 @@ class TableDescription:
         return table_id(self.name.database, self.name.table)
 
 
-def told_table(name: TableName, table: SchemaOrError | None) -> TableDescription:
+def described_table(name: TableName, table: SchemaOrError | None) -> TableDescription:
     """The description of a table for Debezium.
 
     Args:
@@ -66,7 +66,7 @@ def told_table(name: TableName, table: SchemaOrError | None) -> TableDescription
     return TableDescription(name, create_text(name, table))
 
 
-def told_by_server(name: TableName, create_table: str | None) -> TableDescription:
+def described_by_server(name: TableName, create_table: str | None) -> TableDescription:
     """The description of a table for Debezium, as the server defines the table now.
 
     Args:
@@ -121,7 +121,7 @@ def misread_tables(
             continue
         columns = [column["name"] for column in known.description["table"]["columns"]]
         if columns != [column.name for column in told.columns]:
-            found.append(told_table(TableName(*name), told))
+            found.append(described_table(TableName(*name), told))
     return found
 
 

@@ -48,7 +48,7 @@ def is_failed_statement(statement: Statement, told: str, delivered: Delivered) -
         delivered: What Debezium has read.
     """
     if told:
-        return _folded(statement.sql) == _folded(told)
+        return _compared_text(statement.sql) == _compared_text(told)
     # Debezium reads them in order.
     return not delivered.is_read(statement)
 
@@ -180,5 +180,5 @@ def _stands_behind(offset: SourceOffset, statement: Statement) -> bool:
     return bool(offset.event) and (offset.file, offset.pos) == (statement.file, statement.begin)
 
 
-def _folded(sql: str) -> str:
+def _compared_text(sql: str) -> str:
     return " ".join(sql.split()).rstrip("; ")

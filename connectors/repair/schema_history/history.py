@@ -254,11 +254,11 @@ def corrections(
             change = {**known.description, "type": "CREATE"}
             found.append(own_record(source, offset, ts_ms, changes=[change]))
         else:
-            found += told_records(source, offset, ts_ms, table=table, text=known.text)
+            found += table_records(source, offset, ts_ms, table=table, text=known.text)
     return found
 
 
-def told_records(
+def table_records(
     source: str, offset: SourceOffset, ts_ms: int, *, table: str, text: str, statement: str = ""
 ) -> list[bytes]:
     """The records that tell a table by a text, in order; see ``own_record``.

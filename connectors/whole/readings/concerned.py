@@ -37,7 +37,7 @@ def _may_concern(item: Statement, tables: Collection[TableName], context: Server
         # If the tables cannot be told, the statement may concern any.
         return not names or _has(tables, (qualified(n, item.database) for n in names))
     if isinstance(parsed, DropDatabase):
-        return any(_folded(t.database) == _folded(parsed.name) for t in tables)
+        return any(_compared_name(t.database) == _compared_name(parsed.name) for t in tables)
     if isinstance(parsed, TruncateTable):
         return _has(tables, (qualified(parsed.name, item.database),))
     return _has(tables, HistoryTables(context).take(item.sql, item.database))
@@ -45,9 +45,9 @@ def _may_concern(item: Statement, tables: Collection[TableName], context: Server
 
 def _has(tables: Collection[TableName], names: Iterable[TableName]) -> bool:
     # A server may or may not tell upper and lower case apart: a match too many does no harm.
-    known = {(_folded(t.database), _folded(t.table)) for t in tables}
-    return any((_folded(n.database), _folded(n.table)) in known for n in names)
+    known = {(_compared_name(t.database), _compared_name(t.table)) for t in tables}
+    return any((_compared_name(n.database), _compared_name(n.table)) in known for n in names)
 
 
-def _folded(name: str) -> str:
+def _compared_name(name: str) -> str:
     return name.casefold()

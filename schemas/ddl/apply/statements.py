@@ -161,7 +161,7 @@ def apply_alter(
             checks=change_checks(schema, alter, table_name, changes, context),
             foreign_keys=change_foreign_keys(schema, alter, table_name, changes),
         )
-        said = _said_of_primary_key(schema, alter, changes, context)
+        said = _lost_key_defaults(schema, alter, changes, context)
         result = settle(draft, table_name, context, said)
         _refuse_unknown_parts(result, table_name)
     if renamed_to is not None:
@@ -181,7 +181,7 @@ def _with_timestamps(changes: ColumnChanges, context: ServerContext) -> ColumnCh
     return replace(changes, columns=columns, described=described)
 
 
-def _said_of_primary_key(
+def _lost_key_defaults(
     schema: TableSchema, alter: AlterTable, changes: ColumnChanges, context: ServerContext
 ) -> frozenset[str]:
     """Columns that lose an expression default if they are in the primary key.

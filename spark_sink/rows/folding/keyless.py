@@ -86,7 +86,7 @@ class KeylessChanges:
 
     def counts(self) -> tuple[int, int]:
         """How many rows to add, and how many to remove."""
-        return sum(s.count for s in self._left(1)), -sum(s.count for s in self._left(-1))
+        return sum(s.count for s in self._remaining(1)), -sum(s.count for s in self._remaining(-1))
 
     def first_offset(self) -> int:
         """The offset of the first change."""
@@ -95,15 +95,15 @@ class KeylessChanges:
     def batch(self, plan: SegmentPlan) -> KeylessBatch:
         """What has to be written; raises ``RefusedRow`` when a value cannot be converted."""
         self._cancel(plan)
-        removed = [self._change(s, plan, removed=True) for s in self._left(-1)]
+        removed = [self._change(s, plan, removed=True) for s in self._remaining(-1)]
         added = [
             change
-            for s in self._left(1)
+            for s in self._remaining(1)
             for change in repeat(self._change(s, plan, removed=False), s.count)
         ]
         return KeylessBatch(
             block_of(removed, plan.columns, plan.origin) if removed else None,
-            tuple(-s.count for s in self._left(-1)),
+            tuple(-s.count for s in self._remaining(-1)),
             (*(column.kind for column in plan.columns), *("varchar" for _ in plan.origin)),
             self._placed(block_of(added, plan.columns, (*plan.origin, *plan.added)), plan.position)
             if added
@@ -115,7 +115,7 @@ class KeylessChanges:
 
         A snapshot and the binlog may write one value in two ways; conversion gives one value.
         """
-        removed, added = [*self._left(-1)], [*self._left(1)]
+        removed, added = [*self._remaining(-1)], [*self._remaining(1)]
         if not removed or not added:
             return
         known = dict(zip(self._rows(added, plan), added, strict=True))
@@ -138,7 +138,7 @@ class KeylessChanges:
         """The added rows, each with its place, if the target has a column for it."""
         if not column:
             return block
-        places = [place for s in self._left(1) for place in s.places[-s.count :]]
+        places = [place for s in self._remaining(1) for place in s.places[-s.count :]]
         return replace(
             block,
             names=(*block.names, column),
@@ -151,7 +151,7 @@ class KeylessChanges:
         image = plan.decoder.make(*map(row.image.__getitem__, plan.names))
         return row.offset, self.number, image, removed
 
-    def _left(self, sign: int) -> Iterator[_Sum]:
+    def _remaining(self, sign: int) -> Iterator[_Sum]:
         return (s for s in self._sums.values() if s.count * sign > 0)
 
 

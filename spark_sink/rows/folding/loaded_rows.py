@@ -71,7 +71,7 @@ class LoadedRows:
             column.reader.read_column(values)
             for column, values in zip(self.columns, zip(*rows, strict=True), strict=True)
         ]
-        values = self._kept([found for found, _ in read])
+        values = self._matching([found for found, _ in read])
         count = len(values[0])
         if not count:
             return None
@@ -95,7 +95,7 @@ class LoadedRows:
         block = Block(names, forms, tuple(keys), (False,) * len(names), count, lines)
         return Batch(self.key, None, (block,))
 
-    def _kept(self, values: list[ColumnValues]) -> list[ColumnValues]:
+    def _matching(self, values: list[ColumnValues]) -> list[ColumnValues]:
         """The values of the rows for which the condition is true."""
         if not self.where:
             return values

@@ -198,9 +198,9 @@ def fold_ranges(
     try:
         read = _read(lanes, reader, config)
         for lane in lanes:
-            found = _folded(lane, read.pop(lane.partition))
+            found = _outcome_and_lines(lane, read.pop(lane.partition))
             while found is None:
-                found = _folded(lane, _read([lane], reader, config)[lane.partition])
+                found = _outcome_and_lines(lane, _read([lane], reader, config)[lane.partition])
             yield found
     except Exception:
         # The consumer's state is unknown, so the next task makes a new one.
@@ -256,7 +256,7 @@ def _take(
     return read.fold.add_all(offsets[:fit], values[:fit]) and not read.is_full
 
 
-def _folded(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
+def _outcome_and_lines(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | None:
     """Outcome and lines of what was read; None when it has to be read again to another end."""
     task, fold = lane.task.task, read.fold
     try:

@@ -17,6 +17,7 @@ import requests
 from aiokafka import AIOKafkaConsumer
 from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
 
 from shardmerge.cli.main import main
 from shardmerge.connectors.access import mysql
@@ -24,7 +25,9 @@ from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.access.kafka import admin_client, check_admitted, consumer, producer
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.kafka_client import parse_client
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -35,6 +38,7 @@ from tests.running import Running, wait_for
 from .accounts import CANARY, WRONG
 from .conftest import Played
 from .process_lists import ProcessLists
+from .token_worker import SOURCE, token_worker
 
 
 def test_the_demo_ends_equal_over_secure_connections(played: Played) -> None:
@@ -223,6 +227,42 @@ def test_a_token_is_enough_for_each_of_our_clients(played: Played) -> None:
     assert "local.ddl" in asyncio.run(_topics(access))
 
 
+def test_a_token_is_enough_for_java_too(played: Played, tmp_path: Path) -> None:
+    """Connect's own clients, and Debezium's for rows, schema history, and signals."""
+    table = ShardId(SOURCE, "app", "tbl00")
+    with token_worker(played.secured, tmp_path / "tokens") as worker:
+        done = CliRunner().invoke(main, ["connect", "apply", "--pipeline", str(worker.path)])
+        assert done.exit_code == 0, done.output
+        access = worker.pipeline.kafka
+        rest = ConnectRest.of(worker.pipeline.connect)
+        config = rest.config(connector_name(worker.pipeline, worker.pipeline.sources[0])) or {}
+        rest.close()
+        source = worker.pipeline.sources[0]
+        with mysql.connect(source) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT COUNT(*) FROM app.tbl00")
+            ((rows,),) = cursor.fetchall()
+        topic = f"{SOURCE}.{table.database}.{table.table}"
+        wait_for(lambda: _end(access, topic) >= rows, "rows of the snapshot")
+        with played.secured.line.connect("s1") as connection, connection.cursor() as cursor:
+            cursor.execute("UPDATE app.tbl00 SET id = id ORDER BY id LIMIT 1")
+            cursor.execute("ALTER TABLE app.tbl00 COMMENT = 'by token'")
+        client = producer(access, {})
+        key, value = snapshot_signal("token", table)
+        before = _end(access, topic)
+        client.produce("local.signals", value, key)
+        client.flush(30)
+        wait_for(lambda: _end(access, topic) >= before + rows, "rows that a signal asked for")
+        log = worker.log.read_text()
+    for name in (
+        "producer.override",
+        "consumer",
+        "schema.history.internal.producer",
+        "signal.consumer",
+    ):
+        assert "OAuthBearerLoginModule" in config.get(f"{name}.sasl.jaas.config", ""), name
+    assert CANARY not in f"{config} {log}"
+
+
 # aiokafka leaves the connection to the collector when there is no token for it.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(played: Played) -> None:
@@ -323,3 +363,13 @@ def _records(access: Kafka) -> Iterator[tuple[str, bytes]]:
             yield message.topic() or "", (message.key() or b"") + (message.value() or b"") + headers
     finally:
         client.close()
+
+
+def _end(access: Kafka, topic: str) -> int:
+    """Records that a topic has, and the marks of transactions; 0 when there is no topic."""
+    admin = admin_client(access)
+    known = admin.list_topics(timeout=10).topics.get(topic)
+    if known is None or known.error is not None:
+        return 0
+    places = {TopicPartition(topic, p): OffsetSpec.latest() for p in known.partitions}
+    return sum(f.result().offset for f in admin.list_offsets(places).values())

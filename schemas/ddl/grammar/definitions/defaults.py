@@ -45,7 +45,7 @@ def default_value(cursor: Cursor, *, alters: bool = False) -> Default:
         found = parenthesised(cursor)
         text = found.text
         if cursor.context.is_mariadb:
-            if (folded := _folded(text)) is not None:
+            if (folded := _stored_number(text)) is not None:
                 return folded
             if text.startswith("now("):
                 text = _mariadb_now(text)
@@ -56,12 +56,12 @@ def default_value(cursor: Cursor, *, alters: bool = False) -> Default:
     if cursor.context.is_mariadb:
         # MariaDB takes a bare function call as an expression.
         text = expression(cursor).text
-        folded = _folded(text)
+        folded = _stored_number(text)
         return Default(DefaultKind.EXPRESSION, text) if folded is None else folded
     return cursor.fail("a default value")
 
 
-def _folded(text: str) -> WrittenLiteral | None:
+def _stored_number(text: str) -> WrittenLiteral | None:
     """The number that MariaDB stores for this expression; None when it stores the expression."""
     value = _FOLDED.get(text)
     return None if value is None else WrittenLiteral(DefaultKind.LITERAL, value, "number")

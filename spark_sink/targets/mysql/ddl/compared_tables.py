@@ -85,21 +85,23 @@ class TableComparer:
         if kind := self._other_kind(target):
             return _unread(f"it is not a table but a {kind}")
         try:
-            found = found_state(self.session, target, context)
+            found = server_state(self.session, target, context)
         except SourceError as error:
             return _unread(f"shardmerge does not understand SHOW CREATE TABLE: {error.message}")
-        compared = ComparedTable(expected, found, self._told(expected, found))
+        compared = ComparedTable(expected, found, self._reported_differences(expected, found))
         for begun in self.entries.begun(self.pipeline, target) if compared.differences else ():
             try:
                 after = state_after(expected, begun.statement.actions, target, context)
             except SourceError:
                 continue  # The statement does not fit the decided table, so it was not executed.
-            told = self._told(after.in_context(context), found)
+            told = self._reported_differences(after.in_context(context), found)
             if len(told) < len(compared.differences):
                 compared = ComparedTable(after.in_context(context), found, told, begun)
         return compared
 
-    def _told(self, expected: TableState, found: TableState) -> tuple[Difference, ...]:
+    def _reported_differences(
+        self, expected: TableState, found: TableState
+    ) -> tuple[Difference, ...]:
         return tuple(
             each
             for each in differences(expected, found)
@@ -116,7 +118,7 @@ class TableComparer:
         return kind if "view" in kind or kind == "sequence" else ""
 
 
-def found_state(session: MySqlSession, target: TargetTable, context: ServerContext) -> TableState:
+def server_state(session: MySqlSession, target: TargetTable, context: ServerContext) -> TableState:
     """Read a table from the server.
 
     The server shows triggers only to a user with the privilege TRIGGER.

@@ -46,7 +46,7 @@ from shardmerge.spark_sink.kafka.shard_demux import Cursor, open_ranges
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 
-from .connection import ApplyConfig, TaskConnection, kept_connection
+from .connection import ApplyConfig, TaskConnection, idle_connection
 from .ordered_ranges import apply_ordered
 from .refused_rows import find_refused
 from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
@@ -63,7 +63,7 @@ def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[Ran
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
             offsets; results yielded before are committed.
     """
-    with kept_connection(config) as connection:
+    with idle_connection(config) as connection:
         for together in _neighbours(tasks):
             apply = apply_together if together[0].closure is None else apply_ordered
             apply = take_back if together[0].stream.undoes else apply

@@ -41,7 +41,7 @@ from shardmerge.spark_sink.targets.mysql.server_errors import (
 
 from .bulk import lines_for
 from .chunk_task import ChunkTask, load_chunk
-from .connection import ApplyConfig, TaskConnection, kept_connection
+from .connection import ApplyConfig, TaskConnection, idle_connection
 from .encoders import limits_of
 from .rounds import collector_resting
 
@@ -56,7 +56,7 @@ def run_chunks(
     for order in orders:
         shard, number = order.load.shard, order.chunk.number
         try:
-            with kept_connection(config) as connection, _kept_reader(source) as reader:
+            with idle_connection(config) as connection, _idle_reader(source) as reader:
                 yield _run(order, reader, connection)
         except TargetError as error:
             if error.number in TRANSACTION_TOO_LARGE:
@@ -175,7 +175,7 @@ _keeping = Lock()
 
 
 @contextmanager
-def _kept_reader(source: Source) -> Iterator[TableReader]:
+def _idle_reader(source: Source) -> Iterator[TableReader]:
     """A connection to a source that no one else in this process uses meanwhile."""
     with _keeping:
         idle = _idle.setdefault(source, [])

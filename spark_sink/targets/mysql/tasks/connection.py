@@ -172,7 +172,7 @@ _keeping = Lock()
 
 
 @contextmanager
-def kept_connection(config: ApplyConfig) -> Iterator[TaskConnection]:
+def idle_connection(config: ApplyConfig) -> Iterator[TaskConnection]:
     """A connection of this process that no one else uses meanwhile; made when all are in use.
 
     After an exception the connection is closed, since its state is unknown; its next user connects

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import TRACKER_TABLE
-from shardmerge.agents.preview.line import Line
 from shardmerge.agents.preview.present import line_state
 from shardmerge.agents.preview.rollout import RolloutStep
+from shardmerge.agents.preview.simulated_agents import SimulatedAgents
 from shardmerge.schemas.pipeline import topics
 from tests.unit.cli.views.pictures import ONE, TWO, recorded
 
@@ -18,7 +18,7 @@ def test_a_line_goes_on_where_the_stored_rows_are():
     assert list(present.shards) == [ONE, TWO]
     assert present.places["s1"].offset == 700
     step = RolloutStep(ONE, f"ALTER TABLE {ONE.table} ADD COLUMN later INT")
-    _, (answer,) = Line(made.pipeline).executed(present, step)
+    _, (answer,) = SimulatedAgents(made.pipeline).executed(present, step)
     assert [s.sql for s in answer.decision.statements] == [
         "ALTER TABLE `merged`.`tbl` ADD COLUMN `later` int"
     ]

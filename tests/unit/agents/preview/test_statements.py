@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.agents.holds.shapes import Reason
-from shardmerge.agents.preview.line import Line, LineState
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
 from shardmerge.agents.preview.shapes import ShownStatement
+from shardmerge.agents.preview.simulated_agents import AgentsState, SimulatedAgents
 from shardmerge.agents.preview.statements import shown_statement
 from shardmerge.schemas.model.names import ShardId
 from tests.unit.cli.planning.pipelines import pipeline
@@ -17,13 +17,13 @@ ONE, TWO = ShardId("s1", "app", "t_1"), ShardId("s2", "app", "t_1")
 
 def after(*actions: tuple[ShardId, str]) -> list[ShownStatement]:
     """The statements of the last action."""
-    line, state = Line(pipeline()), LineState()
+    agents, state = SimulatedAgents(pipeline()), AgentsState()
     for shard in (ONE, TWO):
         sql = "CREATE TABLE t_1 (id INT PRIMARY KEY, a BIGINT, b VARCHAR(20))"
-        state, _ = line.described(state, TableFile(shard, sql))
+        state, _ = agents.described(state, TableFile(shard, sql))
     found: list[ShownStatement] = []
     for shard, action in actions:
-        state, answers = line.executed(state, RolloutStep(shard, f"ALTER TABLE t_1 {action}"))
+        state, answers = agents.executed(state, RolloutStep(shard, f"ALTER TABLE t_1 {action}"))
         found = [shown_statement(s, a.before) for a in answers for s in a.decision.statements]
     return found
 

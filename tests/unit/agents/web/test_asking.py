@@ -25,7 +25,7 @@ class Unanswered(ExamplePresent):
     def state(self, target):
         raise StackError("Kafka does not answer", hint="start it", code="SM-4101")
 
-    line = state  # type: ignore[assignment]
+    agents_state = state  # type: ignore[assignment]
 
 
 def pages(present=None) -> AskingPages:
@@ -99,7 +99,7 @@ def test_a_plan_that_holds_tells_the_sides_and_the_ways_out():
 
 def test_a_plan_changes_nothing():
     made = pages()
-    before = made._present.line()
+    before = made._present.agents_state()
 
     async def ask() -> None:
         loop = asyncio.get_running_loop()
@@ -110,7 +110,7 @@ def test_a_plan_changes_nothing():
         await made.planned(make_mocked_request("POST", "/plan", headers=kind, payload=body))
 
     asyncio.run(ask())
-    assert made._present.line() is before
+    assert made._present.agents_state() is before
 
 
 @pytest.mark.parametrize(

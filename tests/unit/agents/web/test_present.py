@@ -66,9 +66,9 @@ def test_a_target_that_nobody_knows_has_no_state(reader: ToyReader):
 
 
 def test_what_both_agents_know_is_told_together(reader: ToyReader):
-    line = KafkaPresent(reader.made.pipeline).line()
-    assert list(line.shards) == [ONE, TWO]
-    assert set(line.tables) == {ONE, TWO}
+    state = KafkaPresent(reader.made.pipeline).agents_state()
+    assert list(state.shards) == [ONE, TWO]
+    assert set(state.tables) == {ONE, TWO}
 
 
 def test_a_table_is_read_again_only_when_its_topic_has_grown(reader: ToyReader):

@@ -13,7 +13,7 @@ def test_each_load_is_a_line() -> None:
     going = done(load(LoadKind.CHUNKS, "5"), 0)
     complete = done(load(shard=OTHER), 0, rows=1_500).proven()
     assert list(lines([complete, going], {})) == [
-        "s1/app.t: 10 of about 20 rows; parts: 1 of 2",
+        "s1/app.t: 10 of about 20 rows; chunks: 1 of 2",
         "s2/app.t: complete, 1,500 rows",
     ]
 
@@ -21,7 +21,7 @@ def test_each_load_is_a_line() -> None:
 def test_before_it_is_planned_the_servers_estimate_counts() -> None:
     one = Load(SHARD, load().target, 1, LoadKind.CHUNKS, 1).plan_next(("5",))
     assert list(lines([one], {SHARD: 900})) == [
-        "s1/app.t: 0 of about 900 rows; parts: 0, more to come"
+        "s1/app.t: 0 of about 900 rows; chunks: 0, more to come"
     ]
 
 
@@ -47,6 +47,6 @@ def test_json_has_the_parts_and_no_number_of_them_before_they_are_known() -> Non
     planned = done(load(LoadKind.CHUNKS, "5"), 0)
     begun = Load(OTHER, load().target, 1, LoadKind.CHUNKS, 1).plan_next(("5",))
     assert list(shown([begun, planned], {OTHER: 900})) == [
-        ShownLoad("s1/app.t", complete=False, rows=10, total=20, parts_done=1, parts=2),
-        ShownLoad("s2/app.t", complete=False, rows=0, total=900, parts_done=0, parts=None),
+        ShownLoad("s1/app.t", complete=False, rows=10, total=20, chunks_done=1, chunks=2),
+        ShownLoad("s2/app.t", complete=False, rows=0, total=900, chunks_done=0, chunks=None),
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from shardmerge.agents.preview.shapes import ShownDecision, ShownFixup, ShownStep
 from shardmerge.cli.planning.runs import runs
-from shardmerge.cli.planning.text import decision_lines, in_ranges, several, told_rows
+from shardmerge.cli.planning.text import decision_lines, in_ranges, rows_text, several
 
 
 @pytest.mark.parametrize(
@@ -23,8 +23,8 @@ def test_of_many_names_the_first_are_told() -> None:
 
 
 def test_rows_are_told_as_far_as_they_are_known() -> None:
-    assert told_rows(None) == "rows unknown"
-    assert told_rows(1200) == "about 1,200 rows"
+    assert rows_text(None) == "rows unknown"
+    assert rows_text(1200) == "about 1,200 rows"
 
 
 def step(number: int, sql: str = "ALTER TABLE t_{} DROP a", fixup: bool = False) -> ShownStep:

@@ -21,11 +21,11 @@ def test_lines_tell_rows_rate_and_what_is_left(
     validation = TableValidation(table, SilentServers(), SilentServers())
     told = ProgressLines("merged.t")
     told.expect(30_000)
-    told.told(validation)
+    told.progressed(validation)
     now, validation.rows = 110.0, 10_000
-    told.told(validation)
+    told.progressed(validation)
     now = 111.0
-    told.told(validation)
+    told.progressed(validation)
     told.close()
     assert capsys.readouterr().err == (
         "merged.t: 10,000 rows of about 30,000, 1,000 rows/s, 0 differences, 0 in doubt,"

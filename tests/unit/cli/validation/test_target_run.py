@@ -24,7 +24,7 @@ ROWS = {n: n for n in range(30)}
 
 
 class Quiet:
-    def told(self, validation: TableValidation) -> None:
+    def progressed(self, validation: TableValidation) -> None:
         pass
 
 

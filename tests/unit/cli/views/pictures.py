@@ -6,7 +6,7 @@ from pathlib import Path
 
 from shardmerge.cli.views.explanation import Asked
 from shardmerge.cli.views.picture import Picture, picture_of
-from shardmerge.cli.views.target_log import AsOf, TargetLog, folded
+from shardmerge.cli.views.target_log import AsOf, TargetLog, target_log
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records import codec
@@ -60,7 +60,7 @@ def picture(made: Recorded) -> Picture:
 def log(made: Recorded, as_of: AsOf | None = None, shard: ShardId | None = None) -> TargetLog:
     """The fold of merged.tbl."""
     records = (r for r in made.log() if r.key == str(TARGET).encode())
-    return folded(made.pipeline, TARGET, records, as_of or AsOf(), shard)
+    return target_log(made.pipeline, TARGET, records, as_of or AsOf(), shard)
 
 
 def asked(made: Recorded, shard: ShardId) -> Asked:

@@ -40,7 +40,7 @@ class Rollout:
         schema = self.to.schema if self.to else None
         statements = diff(schema, columns, to, TARGET, self.dialect)
         assert not isinstance(statements, CannotRender)
-        notes = to.untold_notes(self.to.sentences if self.to else (), statements)
+        notes = to.unreported_notes(self.to.sentences if self.to else (), statements)
         self.to = to
         self.codes = [note.code for note in notes]
         return statements, tuple(note.text for note in notes)

@@ -9,8 +9,8 @@ from typing import IO
 
 import pytest
 
-from shardmerge.agents.preview.line import Line
 from shardmerge.agents.preview.rollout import RolloutStep
+from shardmerge.agents.preview.simulated_agents import SimulatedAgents
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.cli.planning.inputs import present
 from shardmerge.cli.planning.inputs.present import (
@@ -46,7 +46,7 @@ def test_a_statement_behind_a_bundle_is_decided_as_the_agents_decide_it(tmp_path
         before = from_bundle(made.pipeline, Bundle(file, "p.zip"))
     step = RolloutStep(ShardId("s2", "shop", "tbl2"), "ALTER TABLE tbl2 ADD a BIGINT")
 
-    _, [answer] = Line(made.pipeline).executed(before, step)
+    _, [answer] = SimulatedAgents(made.pipeline).executed(before, step)
     made.execute("s2", step.sql)
     *_, earlier, decided = decisions(made)
 
@@ -87,7 +87,7 @@ def test_tables_that_cannot_be_joined_are_refused(tmp_path: Path) -> None:
     files = table_files(told, pipeline())
     assert [str(each.shard) for each in files] == ["s1/app.t_1", "s2/app.t_1", "s2/app.t_2"]
     with pytest.raises(ConfigError, match=r"s2/app\.t_1 would be held before the rollout"):
-        from_tables(Line(pipeline()), files)
+        from_tables(SimulatedAgents(pipeline()), files)
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, Statem
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,
+    described_by_server,
+    described_table,
     is_of_one,
     leaves_out_by_gtid,
     misread_tables,
     offset_past,
     refuse_truncate,
     tables_before,
-    told_by_server,
-    told_table,
     touched_later,
 )
 from shardmerge.connectors.repair.schema_history.history import HistoryRecord, table_id
@@ -63,7 +63,7 @@ def columns(told: object) -> str:
 
 
 def test_a_table_is_told_in_canonical_words() -> None:
-    told = told_table(T, table("CREATE TABLE x (url INT)"))
+    told = described_table(T, table("CREATE TABLE x (url INT)"))
     assert told == TableDescription(
         T, "CREATE TABLE `app`.`t` (`url` int NULL) DEFAULT CHARACTER SET utf8mb4"
     )
@@ -71,13 +71,13 @@ def test_a_table_is_told_in_canonical_words() -> None:
 
 
 def test_a_table_that_is_gone_is_told_by_a_drop() -> None:
-    assert told_table(T, None).text == "DROP TABLE IF EXISTS `app`.`t`"
-    assert told_by_server(T, None).text == "DROP TABLE IF EXISTS `app`.`t`"
+    assert described_table(T, None).text == "DROP TABLE IF EXISTS `app`.`t`"
+    assert described_by_server(T, None).text == "DROP TABLE IF EXISTS `app`.`t`"
 
 
 def test_a_table_that_is_not_known_cannot_be_told() -> None:
     with pytest.raises(SourceError, match="no idea"):
-        told_table(T, SourceError("no idea"))
+        described_table(T, SourceError("no idea"))
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ def test_a_table_that_is_not_known_cannot_be_told() -> None:
 )
 def test_a_table_is_told_as_the_server_shows_it_under_its_whole_name(shown: str) -> None:
     """A server can show the name in other letters than a statement (lower_case_table_names)."""
-    assert told_by_server(T, shown).text == "CREATE TABLE `app`.`t` (\n  `a` int\n)"
+    assert described_by_server(T, shown).text == "CREATE TABLE `app`.`t` (\n  `a` int\n)"
 
 
 def test_what_is_no_table_any_more_cannot_be_told() -> None:
     with pytest.raises(SourceError, match=r"`app`\.`t` is no table any more"):
-        told_by_server(T, "CREATE ALGORITHM=UNDEFINED VIEW `t` AS select 1 AS `1`")
+        described_by_server(T, "CREATE ALGORITHM=UNDEFINED VIEW `t` AS select 1 AS `1`")
 
 
 def test_tables_are_as_they_were_before_the_statement() -> None:

@@ -20,7 +20,7 @@ from shardmerge.connectors.repair.schema_history.history import (
     named_table,
     own_record,
     table_id,
-    told_records,
+    table_records,
     true_order_applies,
 )
 from shardmerge.schemas.model.errors import ContractError
@@ -127,13 +127,13 @@ def test_our_records_are_known_as_ours() -> None:
 
 
 def test_a_table_is_told_by_a_drop_and_a_create() -> None:
-    records = read(told_records("s1", at(4), 1, table='"a""b"."t"', text="CREATE …"))
+    records = read(table_records("s1", at(4), 1, table='"a""b"."t"', text="CREATE …"))
     assert [(r.text, r.table) for r in records] == [
         ('DROP TABLE IF EXISTS `a"b`.`t`', '"a""b"."t"'),
         ("CREATE …", '"a""b"."t"'),
     ]
     drop = drop_text("app", "t")
-    assert [r.text for r in read(told_records("s1", at(4), 1, table=T, text=drop))] == [drop]
+    assert [r.text for r in read(table_records("s1", at(4), 1, table=T, text=drop))] == [drop]
 
 
 @pytest.mark.parametrize("names", [("app", "t"), ('a"b', 't"'), ("a.b", 'x"."y'), ("größe", "`")])
@@ -321,11 +321,11 @@ def test_changes_make_the_tables() -> None:
 
 def test_a_table_that_was_told_by_a_text_is_known_by_it() -> None:
     records = [streamed(at(100), table(T, "a"))]
-    records += read(told_records("s1", at(100), 1, table=T, text="CREATE TABLE `app`.`t` (…)"))
+    records += read(table_records("s1", at(100), 1, table=T, text="CREATE TABLE `app`.`t` (…)"))
     assert known_tables(records, lambda _: True) == {
         T: KnownTable(text="CREATE TABLE `app`.`t` (…)")
     }
-    records += read(told_records("s1", at(100), 1, table=T, text=drop_text("app", "t")))
+    records += read(table_records("s1", at(100), 1, table=T, text=drop_text("app", "t")))
     assert known_tables(records, lambda _: True) == {}
 
 
@@ -412,7 +412,7 @@ def test_the_tables_of_a_dropped_database_come_back_as_they_were() -> None:
 
 def test_a_table_that_was_told_by_a_text_comes_back_by_it() -> None:
     text = "CREATE TABLE `app`.`t` (`a` INT)"
-    records = [*read(told_records("s1", at(100), 1, table=T, text=text, statement=f"{FILE}:90")),
+    records = [*read(table_records("s1", at(100), 1, table=T, text=text, statement=f"{FILE}:90")),
                streamed(at(200, server_id=7), table(T, "b", kind="ALTER"))]  # fmt: skip
     found = correct(records, at(150))
     assert [f["ddl"] for f in found] == [drop_text("app", "t"), text]

@@ -144,7 +144,7 @@ def applied(monkeypatch: pytest.MonkeyPatch, *several: RangeTask) -> list[list[R
 
         return apply
 
-    monkeypatch.setattr(apply_ranges, "kept_connection", nullcontext)
+    monkeypatch.setattr(apply_ranges, "idle_connection", nullcontext)
     monkeypatch.setattr(apply_ranges, "apply_together", way(stepped=False))
     monkeypatch.setattr(apply_ranges, "apply_ordered", way(stepped=True))
     assert not list(apply_ranges.apply_tasks(several, cast(Any, None)))

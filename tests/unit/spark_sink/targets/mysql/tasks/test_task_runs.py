@@ -20,7 +20,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import (
     ApplyConfig,
     TaskConnection,
     close_connections,
-    kept_connection,
+    idle_connection,
 )
 
 CONFIG = ApplyConfig(Kafka(""), MySqlAddress("db", 4000, "", ""), "control", "demo", connections=3)
@@ -80,18 +80,18 @@ def test_a_failure_is_told_beside_what_others_committed(monkeypatch: pytest.Monk
 
 
 def test_a_kept_connection_has_one_user_and_is_used_again() -> None:
-    with kept_connection(CONFIG) as one, kept_connection(CONFIG) as other:
+    with idle_connection(CONFIG) as one, idle_connection(CONFIG) as other:
         assert one is not other
-    with kept_connection(CONFIG) as third:
+    with idle_connection(CONFIG) as third:
         assert third in (one, other)
-    with kept_connection(replace(CONFIG, pipeline="another")) as elsewhere:
+    with idle_connection(replace(CONFIG, pipeline="another")) as elsewhere:
         assert elsewhere not in (one, other)
 
 
 def test_what_one_connection_learned_of_sizes_holds_for_all() -> None:
-    with kept_connection(CONFIG) as one, kept_connection(CONFIG):
+    with idle_connection(CONFIG) as one, idle_connection(CONFIG):
         one.shrink_rounds(1_000)
-    with kept_connection(CONFIG) as third, kept_connection(CONFIG) as fourth:
+    with idle_connection(CONFIG) as third, idle_connection(CONFIG) as fourth:
         assert third.round_records == fourth.round_records == 500
 
 
@@ -102,7 +102,7 @@ def test_a_connection_whose_user_failed_is_closed(monkeypatch: pytest.MonkeyPatc
         closed.append(self)
 
     monkeypatch.setattr(TaskConnection, "close", close)
-    with pytest.raises(TargetError), kept_connection(CONFIG) as one:
+    with pytest.raises(TargetError), idle_connection(CONFIG) as one:
         raise TargetError("gone")
     assert closed == [one]
 

@@ -34,7 +34,7 @@ _COMMANDS = 2**61
 
 
 @dataclass(frozen=True, slots=True)
-class LineState:
+class AgentsState:
     """What the agents know. The value is immutable, and the next one shares most of its data.
 
     Attributes:
@@ -58,7 +58,7 @@ class LineState:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SimulatedDecision:
     """One decision, and the target's state on both sides of it.
 
     Attributes:
@@ -75,7 +75,7 @@ class Answer:
     change: SchemaChange | None = None
 
 
-class Line:
+class SimulatedAgents:
     """Both agents of a pipeline: a statement or a command goes in, and decisions come out.
 
     Args:
@@ -93,7 +93,9 @@ class Line:
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
         self._commands = topics.commands(pipeline).name
 
-    def described(self, state: LineState, table: TableFile) -> tuple[LineState, tuple[Answer, ...]]:
+    def described(
+        self, state: AgentsState, table: TableFile
+    ) -> tuple[AgentsState, tuple[SimulatedDecision, ...]]:
         """Let a snapshot describe a table.
 
         Returns:
@@ -105,9 +107,11 @@ class Line:
         event = described(table.shard, table.sql, place)
         moved = replace(place, offset=place.offset + 1)
         state = replace(state, places=state.places.set(table.shard.source, moved))
-        return self._folded(state, event)
+        return self._after_event(state, event)
 
-    def executed(self, state: LineState, step: RolloutStep) -> tuple[LineState, tuple[Answer, ...]]:
+    def executed(
+        self, state: AgentsState, step: RolloutStep
+    ) -> tuple[AgentsState, tuple[SimulatedDecision, ...]]:
         """Let a source execute a statement.
 
         Returns:
@@ -119,22 +123,22 @@ class Line:
         source = step.shard.source
         place = self._place(state, source)
         events = changes(step.shard, step.sql, place, self._contexts[source])
-        answers: list[Answer] = []
+        answers: list[SimulatedDecision] = []
         if events:
             state = replace(state, places=state.places.set(source, place.later(len(events))))
         for event in events:
-            state, found = self._folded(state, event)
+            state, found = self._after_event(state, event)
             answers += found
         return state, tuple(answers)
 
     def commanded(
         self,
-        state: LineState,
+        state: AgentsState,
         target: TargetTable,
         kind: CommandKind,
         shard: ShardId | None = None,
         argument: str = "",
-    ) -> tuple[LineState, Answer | None]:
+    ) -> tuple[AgentsState, SimulatedDecision | None]:
         """Let an operator give a command now; no answer where there is no such target."""
         before = state.targets.get(target)
         if before is None:
@@ -150,25 +154,25 @@ class Line:
             targets=state.targets.set(target, step.state),
             commands=state.commands + 1,
         )
-        return after, Answer(step.decision, before, step.state)
+        return after, SimulatedDecision(step.decision, before, step.state)
 
     def _is_read(self, shard: ShardId) -> bool:
         return self._sources[shard.source].reads_database(shard.database)
 
-    def _place(self, state: LineState, source: str) -> SourcePlace:
+    def _place(self, state: AgentsState, source: str) -> SourcePlace:
         known = state.places.get(source)
         return SourcePlace.beginning(self._sources[source].epoch) if known is None else known
 
-    def _folded(
-        self, state: LineState, event: SchemaChangeEvent
-    ) -> tuple[LineState, tuple[Answer, ...]]:
+    def _after_event(
+        self, state: AgentsState, event: SchemaChangeEvent
+    ) -> tuple[AgentsState, tuple[SimulatedDecision, ...]]:
         source = event.source
         last = state.last.get(source)
         result = tracker.track(
             state.tables, event, self.pipeline.routes, self._contexts[source], last
         )
         targets = state.targets
-        answers: list[Answer] = []
+        answers: list[SimulatedDecision] = []
         for change in result.changes:
             before = targets.get(change.target)
             if before is None:
@@ -177,9 +181,9 @@ class Line:
             if step.decision is None:
                 continue
             targets = targets.set(change.target, step.state)
-            answers.append(Answer(step.decision, before, step.state, change))
+            answers.append(SimulatedDecision(step.decision, before, step.state, change))
         if result.ignored is not None:
-            answers.append(Answer(result.ignored))
+            answers.append(SimulatedDecision(result.ignored))
         now = state.last
         if result.last is not None and result.last is not last:
             now = now.set(source, result.last)
