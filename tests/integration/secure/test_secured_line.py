@@ -253,13 +253,9 @@ def test_a_token_is_enough_for_java_too(played: Played, tmp_path: Path) -> None:
         client.flush(30)
         wait_for(lambda: _end(access, topic) >= before + rows, "rows that a signal asked for")
         log = worker.log.read_text()
-    for name in (
-        "producer.override",
-        "consumer",
-        "schema.history.internal.producer",
-        "signal.consumer",
-    ):
-        assert "OAuthBearerLoginModule" in config.get(f"{name}.sasl.jaas.config", ""), name
+    history = "schema.history.internal"
+    for name in (f"{history}.producer", f"{history}.consumer", "signal.consumer"):
+        assert "OAuthBearerLoginModule" in config[f"{name}.sasl.jaas.config"], name
     assert CANARY not in f"{config} {log}"
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from shardmerge.connectors.access.kafka import admin_client
-from shardmerge.local.install.artifacts import resolve
+from shardmerge.local.install.artifacts import DEFAULT_CACHE, resolve
+from shardmerge.local.install.exact_values import with_exact_values
 from shardmerge.local.servers.connect import connect_spec
 from shardmerge.local.servers.processes import Supervisor
 from shardmerge.local.servers.secured import Secured
@@ -61,11 +62,13 @@ def token_worker(secured: SecuredLine, directory: Path) -> Iterator[TokenWorker]
         connect=_properties(secured, port),
         connect_java=(f"{_ALLOWED}={secured.token_server.url}",),
     )
+    artifacts = resolve()
     spec = connect_spec(
-        resolve(),
+        artifacts,
         directory / "worker",
         port,
         f"127.0.0.1:{secured.tokens}",
+        plugins=[with_exact_values(artifacts.plugin_path, DEFAULT_CACHE, artifacts.java, print)],
         secured=secured_worker,
     )
     pipeline = _pipeline(secured, port)
