@@ -39,6 +39,7 @@ def broker(accounts: Accounts, ports: Mapping[str, int], keys: str) -> dict[str,
     """
     own = accounts.identities["broker"]
     expired = accounts.authority.issue("broker", expired=True)
+    plain = " ".join(f'user_{n}="{accounts.passwords[n]}"' for n in ("connect", "operator"))
     at = {name: f"{name}://127.0.0.1:{port}" for name, port in ports.items()}
     return {
         "listeners": ",".join(at.values()),
@@ -55,9 +56,7 @@ def broker(accounts: Accounts, ports: Mapping[str, int], keys: str) -> dict[str,
         "listener.name.expired.ssl.keystore.location": str(expired.both),
         "listener.name.users.sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
         "listener.name.users.scram-sha-512.sasl.jaas.config": f"{_SCRAM} required;",
-        "listener.name.users.plain.sasl.jaas.config": (
-            f'{_PLAIN} required user_operator="{accounts.passwords["operator"]}";'
-        ),
+        "listener.name.users.plain.sasl.jaas.config": f"{_PLAIN} required {plain};",
         "listener.name.tokens.sasl.enabled.mechanisms": "OAUTHBEARER",
         "listener.name.tokens.oauthbearer.sasl.jaas.config": (
             f"{_OAUTH}.OAuthBearerLoginModule required;"

@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pymysql
@@ -29,7 +29,8 @@ from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.kafka_client import parse_client
-from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
+from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
@@ -38,7 +39,8 @@ from tests.running import Running, wait_for
 from .accounts import CANARY, WRONG
 from .conftest import Played
 from .process_lists import ProcessLists
-from .token_worker import SOURCE, token_worker
+from .second_worker import second_worker
+from .secured_line import SecuredLine
 
 
 def test_the_demo_ends_equal_over_secure_connections(played: Played) -> None:
@@ -227,36 +229,20 @@ def test_a_token_is_enough_for_each_of_our_clients(played: Played) -> None:
     assert "local.ddl" in asyncio.run(_topics(access))
 
 
-def test_a_token_is_enough_for_java_too(played: Played, tmp_path: Path) -> None:
-    """Connect's own clients, and Debezium's for rows, schema history, and signals."""
-    table = ShardId(SOURCE, "app", "tbl00")
-    with token_worker(played.secured, tmp_path / "tokens") as worker:
-        done = CliRunner().invoke(main, ["connect", "apply", "--pipeline", str(worker.path)])
-        assert done.exit_code == 0, done.output
-        access = worker.pipeline.kafka
-        rest = ConnectRest.of(worker.pipeline.connect)
-        config = rest.config(connector_name(worker.pipeline, worker.pipeline.sources[0])) or {}
-        rest.close()
-        source = worker.pipeline.sources[0]
-        with mysql.connect(source) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT COUNT(*) FROM app.tbl00")
-            ((rows,),) = cursor.fetchall()
-        topic = f"{SOURCE}.{table.database}.{table.table}"
-        wait_for(lambda: _end(access, topic) >= rows, "rows of the snapshot")
-        with played.secured.line.connect("s1") as connection, connection.cursor() as cursor:
-            cursor.execute("UPDATE app.tbl00 SET id = id ORDER BY id LIMIT 1")
-            cursor.execute("ALTER TABLE app.tbl00 COMMENT = 'by token'")
-        client = producer(access, {})
-        key, value = snapshot_signal("token", table)
-        before = _end(access, topic)
-        client.produce("local.signals", value, key)
-        client.flush(30)
-        wait_for(lambda: _end(access, topic) >= before + rows, "rows that a signal asked for")
-        log = worker.log.read_text()
-    history = "schema.history.internal"
-    for name in (f"{history}.producer", f"{history}.consumer", "signal.consumer"):
-        assert "OAuthBearerLoginModule" in config[f"{name}.sasl.jaas.config"], name
-    assert CANARY not in f"{config} {log}"
+def test_tokens_and_plain_are_enough_for_java_too(played: Played, tmp_path: Path) -> None:
+    """Connect's own clients with tokens; Debezium's for history and signals with each."""
+    secured = played.secured
+    with second_worker(secured, tmp_path / "second") as worker:
+        for pipeline, module in (
+            (worker.by_token(), "OAuthBearerLoginModule"),
+            (worker.by_plain(), "PlainLoginModule"),
+        ):
+            config = _carried_rows(secured, pipeline, tmp_path / f"{module}.toml")
+            history = "schema.history.internal"
+            for name in (f"{history}.producer", f"{history}.consumer", "signal.consumer"):
+                assert module in config[f"{name}.sasl.jaas.config"], name
+            assert CANARY not in str(config)
+        assert CANARY not in worker.log.read_text()
 
 
 # aiokafka leaves the connection to the collector when there is no token for it.
@@ -359,6 +345,32 @@ def _records(access: Kafka) -> Iterator[tuple[str, bytes]]:
             yield message.topic() or "", (message.key() or b"") + (message.value() or b"") + headers
     finally:
         client.close()
+
+
+def _carried_rows(secured: SecuredLine, pipeline: Pipeline, path: Path) -> Mapping[str, str]:
+    """Apply a pipeline's connector, see its snapshot and what a signal asks for; its config."""
+    path.write_text(pipeline_text(pipeline))
+    done = CliRunner().invoke(main, ["connect", "apply", "--pipeline", str(path)])
+    assert done.exit_code == 0, done.output
+    [source] = pipeline.sources
+    rest = ConnectRest.of(pipeline.connect)
+    config = rest.config(connector_name(pipeline, source)) or {}
+    rest.close()
+    table = ShardId(source.name, "app", "tbl00")
+    with mysql.connect(source) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM app.tbl00")
+        ((rows,),) = cursor.fetchall()
+    topic = f"{source.name}.{table.database}.{table.table}"
+    wait_for(lambda: _end(pipeline.kafka, topic) >= rows, "rows of the snapshot")
+    with secured.line.connect("s1") as connection, connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE app.tbl00 COMMENT = '{source.name}'")
+    before = _end(pipeline.kafka, topic)
+    key, value = snapshot_signal(source.name, table)
+    client = producer(pipeline.kafka, {})
+    client.produce("local.signals", value, key)
+    client.flush(30)
+    wait_for(lambda: _end(pipeline.kafka, topic) >= before + rows, "rows that a signal asked for")
+    return config
 
 
 def _end(access: Kafka, topic: str) -> int:

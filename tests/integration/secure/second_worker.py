@@ -1,4 +1,4 @@
-"""A second worker of Kafka Connect on the secured line, all of whose clients show OAuth tokens."""
+"""A second worker of Kafka Connect on the secured line. Its own clients show OAuth tokens."""
 
 from __future__ import annotations
 
@@ -14,37 +14,57 @@ from shardmerge.local.servers.connect import connect_spec
 from shardmerge.local.servers.processes import Supervisor
 from shardmerge.local.servers.secured import Secured
 from shardmerge.local.servers.stack import Ports
-from shardmerge.schemas.pipeline.kafka_client import java_client
+from shardmerge.schemas.pipeline.kafka_client import java_client, parse_client
 from shardmerge.schemas.pipeline.secrets import PROVIDERS
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline
-from shardmerge.schemas.pipeline.text import pipeline_text
 
 from .rights import bindings
 from .secured_line import SecuredLine
 
-SOURCE = "t1"
-"""The first source's server again, under the name that the second worker reads it by."""
+SOURCES = ("tokens1", "plain1")
+"""The line's first server, under the names by which connectors of this worker read it."""
 _GROUP = "connect-tokens"
 _ALLOWED = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls"
 
 
 @dataclass(frozen=True)
-class TokenWorker:
+class SecondWorker:
     """The worker, started.
 
     Attributes:
-        pipeline: Its one source's; clients of ours show tokens, too.
-        path: The pipeline's file.
         log: What the worker wrote.
     """
 
-    pipeline: Pipeline
-    path: Path
+    _secured: SecuredLine
+    _url: str
     log: Path
+
+    def by_token(self) -> Pipeline:
+        """A pipeline whose clients, Debezium's included, show tokens."""
+        client = self._secured.token_client(
+            self._secured.token_server.url, "env:KAFKA_USER", "env:KAFKA_PASSWORD"
+        )
+        return self._pipeline(SOURCES[0], Kafka(f"127.0.0.1:{self._secured.tokens}", client=client))
+
+    def by_plain(self) -> Pipeline:
+        """A pipeline whose clients, Debezium's included, show a password by PLAIN."""
+        made = self._secured.line.pipeline.kafka
+        client = parse_client(dict(made.client) | {"sasl.mechanism": "PLAIN"})
+        return self._pipeline(SOURCES[1], Kafka(made.bootstrap_servers, client=client))
+
+    def _pipeline(self, source: str, kafka: Kafka) -> Pipeline:
+        made = self._secured.line.pipeline
+        number = 54_900 + SOURCES.index(source)
+        return replace(
+            made,
+            kafka=kafka,
+            connect=Connect(self._url),
+            sources=(replace(made.sources[0], name=source, server_id=number),),
+        )
 
 
 @contextmanager
-def token_worker(secured: SecuredLine, directory: Path) -> Iterator[TokenWorker]:
+def second_worker(secured: SecuredLine, directory: Path) -> Iterator[SecondWorker]:
     """The worker, while the context lasts.
 
     Args:
@@ -56,12 +76,8 @@ def token_worker(secured: SecuredLine, directory: Path) -> Iterator[TokenWorker]
     lines = (f"{name}={value}" for name, value in secured.environment("connect").items())
     (directory / "connect.env").write_text("\n".join(lines) + "\n")
     admin = admin_client(secured.owner())
-    for future in admin.create_acls(bindings("local", (SOURCE,), _GROUP)).values():
+    for future in admin.create_acls(bindings("local", SOURCES, _GROUP)).values():
         future.result()
-    secured_worker = Secured(
-        connect=_properties(secured, port),
-        connect_java=(f"{_ALLOWED}={secured.token_server.url}",),
-    )
     artifacts = resolve()
     spec = connect_spec(
         artifacts,
@@ -69,16 +85,16 @@ def token_worker(secured: SecuredLine, directory: Path) -> Iterator[TokenWorker]
         port,
         f"127.0.0.1:{secured.tokens}",
         plugins=[with_exact_values(artifacts.plugin_path, DEFAULT_CACHE, artifacts.java, print)],
-        secured=secured_worker,
+        secured=Secured(
+            connect=_properties(secured, port),
+            connect_java=(f"{_ALLOWED}={secured.token_server.url}",),
+        ),
     )
-    pipeline = _pipeline(secured, port)
-    path = directory / "pipeline.toml"
-    path.write_text(pipeline_text(pipeline))
     supervisor = Supervisor(directory)
     try:
         supervisor.spawn(spec)
         supervisor.wait_healthy(spec)
-        yield TokenWorker(pipeline, path, supervisor.log_path(spec.name))
+        yield SecondWorker(secured, f"http://127.0.0.1:{port}", supervisor.log_path(spec.name))
     finally:
         supervisor.stop(spec.name)
 
@@ -100,15 +116,3 @@ def _properties(secured: SecuredLine, port: int) -> dict[str, str]:
             for key, value in client.items()
         },
     }
-
-
-def _pipeline(secured: SecuredLine, port: int) -> Pipeline:
-    made = secured.line.pipeline
-    client = secured.token_client(secured.token_server.url, "env:KAFKA_USER", "env:KAFKA_PASSWORD")
-    source = replace(made.sources[0], name=SOURCE, server_id=54_900)
-    return replace(
-        made,
-        kafka=Kafka(f"127.0.0.1:{secured.tokens}", client=client),
-        connect=Connect(f"http://127.0.0.1:{port}"),
-        sources=(source,),
-    )
