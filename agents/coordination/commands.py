@@ -9,8 +9,6 @@ shard counts in the join, and which columns are left out of its rows (``skips``)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.agents.coordination.rows.rereads import is_read_as_whole, why_not_read_again
 from shardmerge.agents.coordination.rows.whole_readings import reloaded
 from shardmerge.agents.coordination.state.shard_state import ShardState
@@ -18,6 +16,7 @@ from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.policies import SETTABLE, Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import Fixup, FixupKind
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand

@@ -10,13 +10,12 @@ change altered existing rows without row events, the decision gets fix-ups (``fi
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.agents.coordination.rows.fixups import with_fixups
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.connectors.debezium.value_limits import limits_of
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.model.position import BEGINNING

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.agents.coordination.state.shard_state import Hold, Pending, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -241,7 +242,10 @@ def with_warning(step: Step, warning: CodedText) -> Step:
 
 def warned(decision: Decision, warnings: Iterable[CodedText]) -> Decision:
     """The decision with more warnings, after the others."""
-    found = (*decision.notices, *warnings)
+    more = tuple(warnings)
+    if not more:
+        return decision
+    found = (*decision.notices, *more)
     return replace(
         decision,
         warnings=tuple(warning.text for warning in found),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from shardmerge.agents.coordination.state.shard_state import Made, Pending, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.change_effect import change_effect
 from shardmerge.schemas.lattice.join_index import have_one_value
 from shardmerge.schemas.lattice.joined import ShardSchema
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.records.schema_changes import SchemaChange
 

@@ -23,12 +23,12 @@ having made them. A shard that leaves is not waited for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from shardmerge.agents.coordination.rows.column_replacement import Renewals, renewals
 from shardmerge.agents.coordination.state.shard_state import Made, Pending, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.lattice.joined import Conflict, ShardSchema
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Release
 from shardmerge.schemas.records.schema_changes import SchemaChange

@@ -7,10 +7,10 @@ from the rows of other shards.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import TOOLS_TABLES

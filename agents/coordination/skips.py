@@ -12,7 +12,6 @@ counts with as many of its columns as can be joined: the key first, the others i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import partial
 
 from shardmerge.agents.coordination.state.effective_schema import (
@@ -28,6 +27,7 @@ from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.lattice.joined import Conflict, ShardSchema
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.tables import Column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
 from pathlib import PurePath
 
 from shardmerge.agents.coordination import coordinator
@@ -13,6 +12,7 @@ from shardmerge.agents.tracking import tracker
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -7,7 +7,6 @@ statement touches few of the tracked tables, and a target's state is read for ea
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 from shardmerge.agents.coordination import coordinator
@@ -15,6 +14,7 @@ from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.tracking import tracked
 from shardmerge.agents.tracking.tracked import LastStatement, Tracked
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records import plain
 

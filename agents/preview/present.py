@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from immutables import Map
 
 from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.store import TrackedTables, last_statement
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline

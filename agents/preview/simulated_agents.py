@@ -7,7 +7,7 @@ The agents' handlers read and write stored rows. Here the same functions work on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from immutables import Map
 
@@ -17,6 +17,7 @@ from shardmerge.agents.handling.handlers import decide
 from shardmerge.agents.tracking import tracker
 from shardmerge.agents.tracking.tracked import LastStatement, Tracked
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.ddl.changes import DropTable, Irrelevant, RenameTable, TableName
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 

@@ -6,7 +6,6 @@ The theory of operation is ``tracker``'s; here are its steps 1 to 4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.ddl.apply.databases import defaults_after, in_database, server_defaults
@@ -29,6 +28,7 @@ from shardmerge.schemas.ddl.changes import (
 )
 from shardmerge.schemas.ddl.grammar import ServerContext, concerned_tables, parse
 from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import TableSchema
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import cast
 
@@ -39,6 +39,7 @@ from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.lattice.left_out_columns import lineage_without, without_columns
 from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema

@@ -183,6 +183,7 @@ def _without_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # the states stay until the process ends: no collection looks at them
         gc.enable()
 
 

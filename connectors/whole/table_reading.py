@@ -218,7 +218,13 @@ class TableReading:
             )
             told = topics.schema_changes(self._pipeline, self._source.name).name
             changes_to = max(e.high_watermark for e in reader.extents((told,)))
-        if not runs.is_one_of(w.shard for w in wanted):
+        shards = [w.shard for w in wanted]
+        if lacking := runs.lacking(shards):
+            return self._give_up(
+                f"{', '.join(map(str, lacking))}: no such table was read. If it is gone and the "
+                "pipeline was not told, `shardmerge command leave` takes the shard out"
+            )
+        if not runs.is_one_of(shards):
             seen = ", ".join(f"{t.database}.{t.table}: {n}" for t, n in runs.tables.items())
             return self._give_up(f"not each of its tables was read once ({seen or 'none was'})")
         if (changed := self._changed(wanted)) is not None:

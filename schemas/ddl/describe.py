@@ -6,9 +6,8 @@ widths and the position of a column are not in the text. People read these texts
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.canonical.literals import normal_literal
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_text import column_type, string_literal
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.tables import (

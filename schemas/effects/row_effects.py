@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
 
 from .added_column_values import UNKNOWN, fill_text

@@ -9,11 +9,12 @@ actions do not count.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from shardmerge.schemas.ddl.changes import AddCheck, AddForeignKey, AddIndex
 from shardmerge.schemas.ddl.describe import column_text, describe
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import Check, ForeignKey, Index, TableSchema

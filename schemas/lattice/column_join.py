@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Context, Decimal, InvalidOperation
 from itertools import combinations
 
 from shardmerge.schemas.ddl.expressions import rename_columns
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import zero_value
 from shardmerge.schemas.model.mysql_text import column_type, default_value
 from shardmerge.schemas.model.policies import TypePolicy

@@ -22,8 +22,9 @@ beginning of another, and a column with two new names.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.origin import without_origin
 from shardmerge.schemas.model.shard_columns import ShardColumn
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Check, Column, Default, ForeignKey, Index, TableSchema
 from shardmerge.schemas.model.types import ColumnType

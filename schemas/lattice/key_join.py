@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from shardmerge.schemas.ddl.expressions import rename_columns
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import Check, ForeignKey, Index, IndexKind, IndexPart
 
 from .joined import Conflict, ShardSchema

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.model.errors import UnsupportedDDL
-from shardmerge.schemas.model.name_patterns import matches
+from shardmerge.schemas.model.frozen import replace
+from shardmerge.schemas.model.names import matches
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, TableSchema
 

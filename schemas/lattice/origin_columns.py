@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart, TableSchema

@@ -14,9 +14,10 @@ Source: docs/explanation/joined-schema.md; MySQL Reference Manual, "Data Types" 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import (
     MAX_PRECISION,
     MAX_SCALE,

@@ -15,9 +15,9 @@ so a LONGTEXT in any character set holds what a LONGTEXT in another one held.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import (
     DIGITS,
     MAX_PRECISION,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 SIGNAL_TABLE = "signals"
@@ -51,3 +52,12 @@ def quote_identifier(name: str) -> str:
     Source: MySQL Reference Manual, "Schema Object Names".
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether an expression matches a whole name as Debezium reads it, whatever the case.
+
+    Source: Debezium's MySQL connector documentation, ``database.include.list``,
+    ``table.include.list``, ``column.exclude.list``.
+    """
+    return re.fullmatch(pattern, name, re.IGNORECASE) is not None

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.name_patterns import matches
+from shardmerge.schemas.model.names import matches
 
 from .connector_properties import Properties
 from .routing import RoutingRule

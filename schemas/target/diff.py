@@ -28,11 +28,11 @@ Source: docs/explanation/joined-schema.md, docs/explanation/offset-barrier.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import NO_MOVES, CopyMoves
 from shardmerge.schemas.lattice.type_join import WIDE, TypeRules
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.lattice.column_join import fitted_default, same_value
 from shardmerge.schemas.lattice.type_join import WIDE, TypeRules, joined_type, value_type
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.tables import Column, DefaultKind
 from shardmerge.schemas.model.types import WITHOUT_LITERAL_DEFAULT

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import Merge
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Check, Column, Index

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import Conflict
@@ -30,6 +29,7 @@ from shardmerge.schemas.model.actions import (
     TypeChange,
 )
 from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Check, Column, DefaultKind, Index, TableSchema
 from shardmerge.schemas.records.drift import Difference, DriftKind

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import Column
 
 from .target_change import TargetChange

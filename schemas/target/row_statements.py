@@ -10,7 +10,6 @@ find fewer rows the next time, and must be idempotent: after a crash it is execu
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from shardmerge.schemas.model.actions import (
     ColumnLiteral,
@@ -22,6 +21,7 @@ from shardmerge.schemas.model.actions import (
     ValueMove,
 )
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.tables import Column

@@ -6,10 +6,10 @@ Comments, table options and partitions do not count.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import Conflict
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_text import check_clause, column_definition, index_clause
 from shardmerge.schemas.model.tables import Column, TableSchema
 

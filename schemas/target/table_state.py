@@ -9,7 +9,7 @@ options.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, get_args
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
@@ -24,6 +24,7 @@ from shardmerge.schemas.model.actions import (
     IndexRemoval,
     RowAction,
 )
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_text import (
     check_clause,
     column_definition,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import CopyMoves
 from shardmerge.schemas.lattice.type_join import TypeRules
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, Index, IndexPart, TableSchema
 from shardmerge.schemas.target.dialects.dialect import Dialect

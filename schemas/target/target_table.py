@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS, NULL_DEFAULT
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind, IndexPart, TableSchema

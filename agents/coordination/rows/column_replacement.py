@@ -12,7 +12,7 @@ column is read again then; if it cannot be read again, the target converts its c
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
@@ -23,6 +23,7 @@ from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
 from shardmerge.schemas.model.shard_columns import ShardColumn

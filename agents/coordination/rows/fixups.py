@@ -13,7 +13,6 @@ accepts the difference, or pauses the shard.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from shardmerge.agents.coordination.decision_records import Step, warned, with_statement
 from shardmerge.agents.coordination.state.shard_state import ShardState
@@ -30,6 +29,7 @@ from shardmerge.schemas.effects.row_effects import (
 )
 from shardmerge.schemas.lattice.copied_columns import are_kin, is_in_line
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import FixupKind, Outcome

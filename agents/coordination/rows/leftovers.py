@@ -10,13 +10,13 @@ differ (``fixups``), and the statement that makes the column narrower waits for 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import replace
 
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.added_column_values import fill_text
 from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.effects.value_changes import keeps_values
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 

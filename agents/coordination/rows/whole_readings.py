@@ -12,13 +12,13 @@ emptied for them.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from shardmerge.agents.coordination.decision_records import Step, obeyed, refuse
 from shardmerge.agents.coordination.identities import known_names
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.coordination.target_moves import Refusal, Settled, unmoved
 from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Fixup, FixupKind
 from shardmerge.schemas.records.operator_commands import OperatorCommand

@@ -12,7 +12,6 @@ with which the shard counts (``as_rows_fit``). A column whose values do not fit 
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
-from dataclasses import replace
 from typing import TypeAlias
 
 from shardmerge.schemas.lattice.column_join import fitted_default
@@ -20,6 +19,7 @@ from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.key_join import PrimaryKey, constraints_of, renamed
 from shardmerge.schemas.lattice.left_out_columns import columns_named
 from shardmerge.schemas.lattice.type_join import WIDE, TypeRules, joined_type, value_type
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, IndexKind, TableSchema
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import own_schema
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema

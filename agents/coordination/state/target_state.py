@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from immutables import Map
@@ -21,6 +21,7 @@ from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import JoinedTable, ShardSchema
 from shardmerge.schemas.lattice.schema_pool import SchemaPool
 from shardmerge.schemas.lattice.type_join import TypeRules
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import DEFAULT_POLICIES, SETTABLE, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition

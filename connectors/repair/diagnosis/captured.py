@@ -10,7 +10,7 @@ from shardmerge.connectors.repair.schema_history.left_out import leaving_out, le
 from shardmerge.schemas.ddl.changes import TruncateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import SourceError
-from shardmerge.schemas.model.name_patterns import matches
+from shardmerge.schemas.model.names import matches
 
 
 class Captured:

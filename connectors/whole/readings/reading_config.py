@@ -144,6 +144,10 @@ class Runs:
         """
         return dict(self.tables) == {TableName(s.database, s.table): 1 for s in shards}
 
+    def lacking(self, shards: Iterable[ShardId]) -> list[ShardId]:
+        """The shards whose table no run has read. Such a table does not exist."""
+        return [s for s in shards if not self.tables.get(TableName(s.database, s.table))]
+
     @property
     def rows_from_ms(self) -> int:
         """A time from which on the rows of the run were read, by the connector's clock.

@@ -6,7 +6,6 @@ Each action is also a change that a shard's DDL can make, so ``statements`` appl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from shardmerge.schemas.ddl import changes
 from shardmerge.schemas.model.actions import (
@@ -32,6 +31,7 @@ from shardmerge.schemas.model.actions import (
     ValueMove,
 )
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Column, TableSchema

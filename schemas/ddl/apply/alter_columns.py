@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.ddl.canonical.literals import normal_literal
 from shardmerge.schemas.ddl.canonical.normalize import normal_column
@@ -23,6 +23,7 @@ from shardmerge.schemas.ddl.changes import (
 from shardmerge.schemas.ddl.expressions import rename_columns
 from shardmerge.schemas.ddl.grammar.definitions.types import BINARY_ATTRIBUTE
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.shard_columns import Lineage

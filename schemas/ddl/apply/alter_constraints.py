@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.canonical.constraints import highest_number
 from shardmerge.schemas.ddl.canonical.implicit_indexes import is_new
 from shardmerge.schemas.ddl.changes import (
@@ -17,6 +15,7 @@ from shardmerge.schemas.ddl.changes import (
 )
 from shardmerge.schemas.ddl.expressions import column_names, rename_columns
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Check, ForeignKey, TableSchema
 

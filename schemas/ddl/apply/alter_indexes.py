@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from shardmerge.schemas.ddl.canonical.implicit_indexes import (
     after_alter,
@@ -27,6 +26,7 @@ from shardmerge.schemas.ddl.changes import (
 from shardmerge.schemas.ddl.expressions import rename_columns
 from shardmerge.schemas.model.charsets import max_bytes
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Column, Index, IndexPart, TableSchema
 from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType

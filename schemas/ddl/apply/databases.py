@@ -9,12 +9,12 @@ and Collation"; measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11 (tests/integra
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TypeAlias
 
 from shardmerge.schemas.ddl.canonical.normalize import normal_charset
 from shardmerge.schemas.ddl.changes import AlterDatabase, CreateDatabase
 from shardmerge.schemas.model.charsets import charset_name, collation_name
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 
 Defaults: TypeAlias = tuple[str, str]

@@ -7,8 +7,8 @@ table are updated); measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import ForeignKey, TableSchema
 
 Parent = tuple[str, str]

@@ -6,7 +6,7 @@ lineage, which only events need. It is used to check files of statements, in ben
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from shardmerge.schemas.ddl.changes import (
@@ -26,6 +26,7 @@ from shardmerge.schemas.ddl.changes import (
     TruncateTable,
 )
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 

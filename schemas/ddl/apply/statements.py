@@ -17,7 +17,7 @@ Source: sql_table.cc ``mysql_prepare_alter_table`` (read); measured (tests/integ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.canonical.implicit_indexes import after_alter, is_settled
 from shardmerge.schemas.ddl.canonical.normalize import (
@@ -47,6 +47,7 @@ from shardmerge.schemas.ddl.describe import describe
 from shardmerge.schemas.ddl.grammar.definitions.types import BINARY_ATTRIBUTE
 from shardmerge.schemas.ddl.grammar.statements.create_table import merge_charset
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import Check, ForeignKey, TableSchema

@@ -5,9 +5,8 @@ Source: MySQL Reference Manual, "CHECK Constraints", "FOREIGN KEY Constraints"; 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.changes import WrittenForeignKey
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Check, Column, ForeignKey, TableSchema
 

@@ -5,9 +5,8 @@ Source: sql_table.cc ``mysql_prepare_create_table``, ``foreign_key_prefix`` (rea
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.changes import AddForeignKey, WrittenForeignKey
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import ForeignKey, Index, IndexKind, IndexPart, TableSchema
 
 _WITHOUT_ORDER = (IndexKind.FULLTEXT, IndexKind.SPATIAL)

@@ -5,10 +5,10 @@ Source: sql_table.cc ``sort_keys`` and ``make_unique_key_name`` (read); measured
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 from shardmerge.schemas.model.charsets import max_bytes
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, SIZES_BYTES, VALUE_BYTES
 from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart
 from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType

@@ -8,8 +8,6 @@ Source: measured on MySQL 5.7, 8.0, 9.7 and MariaDB 10.11 (tests/integration/mys
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.changes import WrittenLiteral
 from shardmerge.schemas.ddl.expressions import spell_columns
 from shardmerge.schemas.ddl.grammar.definitions.defaults import current_timestamp
@@ -19,6 +17,7 @@ from shardmerge.schemas.model.charsets import (
     default_collation,
     max_bytes,
 )
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import (
     MAX_KEY_BYTES,
     MAX_VARCHAR_BYTES,

@@ -7,9 +7,9 @@ Source: MySQL Reference Manual, ``explicit_defaults_for_timestamp``; sql_table.c
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from shardmerge.schemas.ddl.grammar.definitions.defaults import current_timestamp
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Column, Default, DefaultKind
 

@@ -11,7 +11,6 @@ rules.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 
 from shardmerge.schemas.ddl.changes import AlterTable, Statement, TableName
@@ -32,6 +31,7 @@ from shardmerge.schemas.ddl.grammar.statements.search import search_tables
 from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.reserved import RESERVED
 from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 
 __all__ = ["ServerContext", "concerned_tables", "parse"]

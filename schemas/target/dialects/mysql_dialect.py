@@ -7,7 +7,7 @@ Source: MySQL and MariaDB reference manuals, "ALTER TABLE"; tests/integration/my
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model import mysql_text as mysql
@@ -25,6 +25,7 @@ from shardmerge.schemas.model.actions import (
     IndexRemoval,
     TableCreation,
 )
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, MAX_ROW_BYTES
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext

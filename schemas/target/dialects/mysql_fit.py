@@ -9,7 +9,6 @@ Source: ``features``; MySQL Reference Manual, "Data Type Default Values"; MariaD
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from shardmerge.schemas.ddl.canonical.literals import normal_literal
@@ -19,6 +18,7 @@ from shardmerge.schemas.ddl.expressions import canonical
 from shardmerge.schemas.ddl.grammar.definitions.defaults import default_value as read_default
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT, zero_value
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Generated

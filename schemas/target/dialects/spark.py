@@ -11,7 +11,7 @@ COLUMN, int to bigint, precision of decimals work; narrowing, SET NOT NULL, DEFA
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.schemas.model.actions import (
     Action,
@@ -23,6 +23,7 @@ from shardmerge.schemas.model.actions import (
     TableCreation,
     TypeChange,
 )
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.model.tables import Check, Column, Default, Index, TableSchema

@@ -6,9 +6,10 @@ Values", "Character Set and Collation", "Clustered Indexes"; run on TiDB 8.4 (te
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from shardmerge.schemas.lattice.type_join import value_type
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, NULL_DEFAULT
 from shardmerge.schemas.model.mysql_text import column_type
 from shardmerge.schemas.model.names import TargetTable

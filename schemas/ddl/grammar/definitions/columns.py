@@ -5,13 +5,14 @@ Source: MySQL Reference Manual, "CREATE TABLE Statement"; MariaDB's, the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from shardmerge.schemas.ddl.grammar.expressions.expression import parenthesised
 from shardmerge.schemas.ddl.grammar.tokens.charset_words import collation_word
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import field_name
 from shardmerge.schemas.model.charsets import charset_of
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import (
     Check,
     Column,

@@ -6,13 +6,12 @@ Source: MySQL Reference Manual, "CREATE INDEX Statement", "FOREIGN KEY Constrain
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.changes import WrittenForeignKey
 from shardmerge.schemas.ddl.grammar.expressions.expression import parenthesised
 from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import field_name, table_name
 from shardmerge.schemas.model.errors import UnparsableDDL
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import Check, ForeignKey, Index, IndexKind, IndexPart
 
 from .engine_options import engine_option

@@ -10,11 +10,11 @@ Source: MySQL Reference Manual, "Data Types"; sql_yacc.yy, rule ``type``.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from shardmerge.schemas.ddl.grammar.expressions.literal_text import binary_literal
 from shardmerge.schemas.ddl.grammar.tokens.charset_words import accept_charset, charset_word
 from shardmerge.schemas.ddl.grammar.tokens.lexer import BIT, HEX, NUMBER, Cursor
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.types import ColumnType
 
 BINARY_ATTRIBUTE = "_bin"

@@ -5,8 +5,6 @@ Source: MySQL Reference Manual, "ALTER TABLE Statement"; MariaDB's for IF [NOT] 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from shardmerge.schemas.ddl.changes import (
     Action,
     AddCheck,
@@ -39,6 +37,7 @@ from shardmerge.schemas.ddl.grammar.definitions.indexes import (
 from shardmerge.schemas.ddl.grammar.tokens.charset_words import accept_charset, collation_word
 from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import field_name, table_name
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import Check, Index
 
 from .options import charset_value, table_option

@@ -6,7 +6,6 @@ Source: MySQL Reference Manual, "CREATE TABLE Statement".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from shardmerge.schemas.ddl.canonical.implicit_indexes import implicit_index
 from shardmerge.schemas.ddl.changes import (
@@ -21,6 +20,7 @@ from shardmerge.schemas.ddl.grammar.definitions.indexes import begins_constraint
 from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
 from shardmerge.schemas.model.charsets import charset_of
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Check, ForeignKey, Index, TableSchema
 

@@ -139,6 +139,11 @@ def test_a_reading_counts_where_one_run_has_read_each_table() -> None:
     assert runs.rows_from_ms == 4 * HOUR_MS
 
 
+def test_a_table_that_no_run_has_read_is_named() -> None:
+    assert runs_of([SET, DROP, T]).lacking(SHARDS) == [SHARDS[1]]
+    assert runs_of([SET, T, U]).lacking(SHARDS) == []
+
+
 @pytest.mark.parametrize(
     "history",
     [

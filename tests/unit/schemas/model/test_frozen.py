@@ -1,0 +1,69 @@
+"""A copy of a frozen value is what ``dataclasses.replace`` makes, or an error."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+
+import pytest
+
+from shardmerge.schemas.model.frozen import replace
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: int
+    y: int = 0
+    names: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Point):
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Open:
+    x: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x < 0:
+            raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("value", "changes"),
+    [
+        (Point(1), {}),
+        (Point(1, 2, ("a",)), {"y": 3}),
+        (Named(1, 2, ("a",), "b"), {"x": 4, "name": "c"}),
+    ],
+)
+def test_a_copy_is_that_of_the_standard_library(value, changes):
+    copied, expected = replace(value, **changes), dataclasses.replace(value, **changes)
+    assert (copied, copied.names, type(copied)) == (expected, expected.names, type(expected))
+    assert copied is not value
+
+
+def test_a_copy_is_frozen_and_leaves_the_value_as_it_is():
+    value = Point(1)
+    copied = replace(value, x=2)
+    assert value.x == 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        copied.x = 3  # type: ignore[misc]
+
+
+def test_a_field_that_the_class_does_not_have_is_refused():
+    with pytest.raises(TypeError, match="Point has no field z"):
+        replace(Point(1), z=2)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("value", [Open(1), Checked(1)])
+def test_a_class_whose_values_cannot_be_copied_field_by_field_is_refused(value):
+    with pytest.raises(TypeError, match="__post_init__"):
+        replace(value, x=-1)
