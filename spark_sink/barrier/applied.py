@@ -68,12 +68,12 @@ class LoadPlace:
     """How a shard's first load stands, as far as statements and removals depend on it.
 
     Attributes:
-        version: Of the gate at which the load stands (its base).
-        position: Of this gate: the load can bring rows with the schema behind it. None when the
-            load is complete, and brings no more rows.
-        reading: Rows that were read at different moments agree when everything is applied that the
-            row topic held at the reading of watermarks with this number. 0 when they agree from
-            the beginning.
+        version: Version of the gate at which the load stands (its base).
+        position: Position of that gate. The load can still bring rows with the schema that begins
+            there. None when the load is complete, and brings no more rows.
+        reading: Number of a reading of watermarks. Rows that the load read at different moments
+            agree as soon as everything is applied that the row topic held at that reading. 0 when
+            they agree from the beginning.
         has_rows: Whether the load may have written rows.
     """
 
@@ -92,7 +92,8 @@ class RowProgress:
         watermarks: The latest reading.
         caught_up: See ``CatchUp``.
         scans: Source and ``database.table`` → one number for each notice that the connector has
-            read the table again, in order: the number of the first reading of watermarks after it.
+            read the table again, in order. The number is that of the first reading of watermarks
+            after the notice.
         loads: Shard whose first rows the sink reads itself → where its latest load stands.
     """
 
@@ -150,7 +151,11 @@ class CatchUp:
         watermarks: Watermarks,
         applied: Mapping[Partition, Applied],
     ) -> None:
-        """Take a reading. A partition that has not yet reached an earlier one keeps the earlier."""
+        """Take a reading of watermarks.
+
+        A partition that has not yet reached the watermark of an earlier reading goes on waiting for
+        that one.
+        """
         latest = Reached(watermarks.seen, watermarks.number)
         for partition in partitions:
             awaited = self._awaited.get(partition)
@@ -166,7 +171,7 @@ class CatchUp:
         self._awaited.pop(partition, None)
 
 
-def moved_streams(
+def moved_shard(
     applied: Iterable[Partition], decisions: Decisions
 ) -> tuple[ShardId, str, str] | None:
     """A shard whose rows were applied from another topic than its route says now.
@@ -209,7 +214,10 @@ def is_applied_up_to(shard: ShardId, reading: int, rows: RowProgress) -> bool:
 
 
 def agrees(shard: ShardId, rows: RowProgress) -> bool:
-    """Whether no two rows of a shard can be of different moments because of its first load."""
+    """Whether all rows of a shard are of one moment, as far as its first load is concerned.
+
+    They are not while the target may have rows that the load read at different moments.
+    """
     load = rows.loads.get(shard)
     if load is None:
         return True
@@ -221,15 +229,16 @@ def agrees(shard: ShardId, rows: RowProgress) -> bool:
 def unapplied_before(
     shard: ShardId, place: SourcePosition, seen: int, rows: RowProgress, *, reading: int = 0
 ) -> str:
-    """Whether rows of a shard before a position may still have to be applied.
+    """Which rows of a shard before a position may still have to be applied, as text.
 
-    None is left when each partition of the row topic fulfils one of two conditions. Either the
-    partition's next row that is not applied stands at or beyond the position. Or everything is
+    No such row is left when each partition of the row topic fulfils one of two conditions. Either
+    the partition's next row that is not applied stands at or beyond the position. Or everything is
     applied up to a high watermark that was read after the record at the position was seen: that
     watermark covers every row that precedes the record. It can be the latest watermark, or one that
     was kept (``CatchUp``).
 
-    Rows of a first load count too: while it stands before the position, it can bring such rows.
+    Rows of a first load count too: while the load stands before the position, it can bring rows
+    from before the position.
 
     Args:
         shard: Any.
@@ -237,10 +246,11 @@ def unapplied_before(
         seen: ``Decisions.seen`` when the record at the position was seen. Readings made then or
             later count.
         rows: How far rows are applied.
-        reading: Number of the first reading that counts, for a position that is not a decision's.
+        reading: Number of the first reading of watermarks that counts among the kept ones, for a
+            position that is not a decision's.
 
     Returns:
-        "" when none is left, else what is waited for, as text for people.
+        What is waited for, as text for people; "" when no such row is left.
     """
     if place == BEGINNING:
         return ""

@@ -38,8 +38,9 @@ class Reread:
 
     Attributes:
         version: Of the decision that makes the request.
-        columns: Identities of the columns in which the target's rows may differ until then. None
-            for any column: all rows come anew, or the shard has dropped one of the columns.
+        columns: Identities of the columns in which the target's rows may have wrong values until
+            the table is read. None means any column: all rows come anew, or the shard has dropped
+            one of the columns.
     """
 
     version: int
@@ -116,7 +117,7 @@ class Decisions:
 
     @property
     def streams(self) -> Mapping[Stream, Sequence[tuple[TargetTable, ShardId]]]:
-        """Stream → the shard whose rows it holds; more than one is a contradiction."""
+        """Stream → the target and shard that its rows belong to; more than one is an error."""
         return self._streams
 
     @property

@@ -139,7 +139,7 @@ def open_statements(
             statement = without_not_null(statement)
         before = _earlier(statement, earlier)
         if before is None and _may_be_passed(statement):
-            # Executed first, this one would make the refused debt void, and its effect be lost.
+            # Executed first, this one would make the refused debt void: its effect would be lost.
             before = refused_of.get(statement.subjects[0])
         if before is not None:
             detail = f"waits for statement {before.version}.{before.ordinal}"
@@ -161,7 +161,10 @@ def open_statements(
 
 
 def _may_be_passed(statement: TargetStatement) -> bool:
-    """Whether later statements need not wait for one that is refused; some may undo it."""
+    """Whether later statements need not wait for this one if the target refuses it.
+
+    A later statement may undo what the target refuses.
+    """
     return statement.kind is StatementKind.CONTRACTING and not _drops(statement)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import TargetTable
 
-from .applied import Applied, moved_streams
+from .applied import Applied, moved_shard
 from .decisions import Decisions, StatementKey
 from .partitions import Partition
 
@@ -17,7 +17,7 @@ def check_topics(applied: Mapping[Partition, Applied], decisions: Decisions) -> 
 
     Stored offsets are valid only in the topic that they were stored for.
     """
-    moved = moved_streams(applied, decisions)
+    moved = moved_shard(applied, decisions)
     if moved is not None:
         shard, was, now = moved
         raise ContractError(

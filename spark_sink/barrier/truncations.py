@@ -69,7 +69,7 @@ UNKNOWN_ROWS = (
 )
 UNKNOWN_ROWS_HINT = (
     "delete them in the target if they shall go, then start the sink with on_truncate = 'keep' in "
-    "the shard's route; origin columns would tell them"
+    "the shard's route; with origin columns the sink would know these rows"
 )
 
 

@@ -14,7 +14,7 @@ from shardmerge.spark_sink.barrier.applied import (
     RowProgress,
     Watermarks,
     agrees,
-    moved_streams,
+    moved_shard,
     unapplied_before,
 )
 from shardmerge.spark_sink.barrier.decisions import Decisions
@@ -76,10 +76,10 @@ def test_a_pipeline_that_runs_keeps_its_row_topics() -> None:
     own, shared = Decisions(), Decisions(SHARED)
     for decisions in (own, shared):
         decisions.add(decision(1, A, 10))
-    assert moved_streams([Partition("s1.app.a", 0)], own) is None
-    assert moved_streams([PARTS[A]], shared) is None
-    assert moved_streams([PARTS[A]], own) == (A, "merged.t", "s1.app.a")
-    assert moved_streams([Partition("s1.app.a", 0)], shared) == (A, "s1.app.a", "merged.t")
+    assert moved_shard([Partition("s1.app.a", 0)], own) is None
+    assert moved_shard([PARTS[A]], shared) is None
+    assert moved_shard([PARTS[A]], own) == (A, "merged.t", "s1.app.a")
+    assert moved_shard([Partition("s1.app.a", 0)], shared) == (A, "s1.app.a", "merged.t")
 
 
 def test_the_shards_of_a_shared_topic_have_streams_of_their_own() -> None:
