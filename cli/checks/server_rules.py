@@ -63,10 +63,10 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
         found.append(
             Finding(
                 where,
-                f"gtid_mode is {variables['gtid_mode']}: a connector whose Connect worker is "
-                "killed right behind a DDL can read rows of before it with the columns of after it "
-                "(Debezium 3.6.1), so that their shard is held; and before it is switched ON the "
-                "connector must have read everything, or rows are passed over",
+                f"gtid_mode is {variables['gtid_mode']}: if a Connect worker is killed right after "
+                "a DDL statement, its connector can read older rows with the columns that the "
+                "statement made (Debezium 3.6.1), and their shard is held. Before you switch "
+                "gtid_mode ON, let the connector read everything, or rows are passed over",
                 fault=False,
                 code="SM-6103",
             )
@@ -219,9 +219,10 @@ def _refuses_keyless(rules: Sequence[RoutingRule], shard: ShardId) -> bool:
 
 def _missed(topics: RowTopics, shard: ShardId) -> str:
     return (
-        f"its rows are to come in topic {topics.topic_of(shard)}, but Debezium, which goes by the "
-        f"name {row_topic(shard)}, puts them elsewhere: write the routes that have a row_topic so "
-        "that they match just these tables' topics too"
+        f"its route expects its rows in topic {topics.topic_of(shard)}, but Debezium would write "
+        "them to another topic: it matches the routes' expressions with the topic name "
+        f"{row_topic(shard)}, not with the table's name. Write the routes that have a row_topic so "
+        "that their expressions match topic names as they match table names"
     )
 
 
@@ -265,8 +266,8 @@ def catalog_finding(catalog: SparkCatalog) -> Finding:
     kind = dict(catalog.properties).get("type", "of its own class")
     return Finding(
         "target",
-        f"catalog {catalog.name} ({kind}) is not looked at, that takes Spark: the sink says at its "
-        "start whether it can use it",
+        f"catalog {catalog.name} ({kind}) was not checked, because that takes Spark: the sink says "
+        "at its start whether it can use it",
         fault=False,
         code="SM-6304",
     )

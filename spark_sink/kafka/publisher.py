@@ -14,7 +14,7 @@ from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
-from shardmerge.spark_sink.planning.progress import since
+from shardmerge.spark_sink.planning.progress import with_times
 
 _PAUSE_S = 0.2
 """Least seconds between two records of one target: people read them."""
@@ -52,7 +52,7 @@ class ProgressPublisher:
         self._producer.poll(0)
         now_ms = time.time_ns() // 1_000_000
         last = self._sent.get(record.target)
-        record = since(record, last, now_ms)
+        record = with_times(record, last, now_ms)
         if last == record:
             return record
         value = self._format.write(replace(record, ts_ms=now_ms))

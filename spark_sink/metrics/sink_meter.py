@@ -25,7 +25,7 @@ from .waiting_kinds import WaitingKind
 Pair = tuple[str, str]
 """A source and a target."""
 Places = Mapping[str, Sequence[tuple[Partition, int]]]
-"""Source → whole partitions with rows of held shards, and the offset of the first one."""
+"""Source → whole partitions with rows of held shards, each with the offset of the first one."""
 _STATES = ("debt", "waiting", "executing", "refused")
 
 
@@ -94,7 +94,7 @@ class SinkMeter:
         """Take the latest progress of a target.
 
         Args:
-            record: With times (``since``).
+            record: With times (``with_times``).
             kinds: Why its shards wait; only shards that do.
             held_rows: Where the waiting rows of its held shards begin.
             now_s: Seconds since 1970.

@@ -26,13 +26,13 @@ class ChunkOrder:
     """A chunk to be read and written.
 
     Attributes:
-        load: Names the load. Its chunks are left out.
+        load: The load that the chunk belongs to, without its list of chunks.
         chunk: As it is given out.
         stream: How the shard's rows are written; its only segment is the one behind the load's
             base.
         bindings: Identity → physical target column.
-        leave_out: The route's expression of columns that are not read.
-        most_rows: How many rows the chunk may have; one more is read, to see that.
+        leave_out: The route's expression for the names of columns that are not read.
+        most_rows: How many rows the chunk may have. One more is read, to see whether it has more.
         writer_epoch: Fencing token, as of ``RangeTask``.
     """
 

@@ -23,7 +23,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition, Stream, partitio
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Ends of a stream's partitions, and bounds below which every row stands that precedes them.
+    """Ends of a stream's partitions, and bounds below which every earlier row stands.
 
     Attributes:
         ends: Partition → offset (exclusive). If a row in any partition precedes a row below these

@@ -106,7 +106,7 @@ def progress_of(
     )
 
 
-def since(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> SinkProgress:
+def with_times(record: SinkProgress, before: SinkProgress | None, now_ms: int) -> SinkProgress:
     """The record with the time at which each of its states was first seen.
 
     Args:
@@ -248,8 +248,8 @@ def _at_truncate(
         return "it was truncated: its rows in the target are being deleted"
     if waits := truncation.waits_for(rows):
         return (
-            "it was truncated: its rows are deleted when those before that are applied, waits for "
-            f"{waits}"
+            "it was truncated: its rows are deleted when the rows from before the TRUNCATE are "
+            f"applied, waits for {waits}"
         )
     return _behind(running) if running else "it was truncated: its rows are deleted next"
 
@@ -264,8 +264,8 @@ def _behind(running: OpenStatement | Truncation) -> str:
 
 
 _OPEN_TRANSACTION_HINT = (
-    "see whether the source's connector runs; kafka-transactions.sh find-hanging tells of one that "
-    "nobody will end"
+    "see whether the source's connector runs; kafka-transactions.sh find-hanging lists "
+    "transactions that nobody will end"
 )
 
 
@@ -286,13 +286,13 @@ def _stray(decisions: Decisions, shard: ShardId) -> tuple[str, str]:
     own, topic = row_topic(shard), decisions.topics.topic_of(shard)
     if decisions.topics.misses(shard):
         return (
-            f"its rows are to come in {topic} by its route, but Debezium, which goes by the name "
-            f"{own}, puts them elsewhere",
-            "write the routes that have a row_topic so that they match just these tables' topics "
-            "too, deploy the connectors and take a new snapshot",
+            f"its route expects its rows in {topic}, but Debezium writes them to another topic: it "
+            f"matches the routes' expressions with the topic name {own}, not with the table's name",
+            "write the routes that have a row_topic so that their expressions match topic names as "
+            "they match table names, deploy the connectors and take a new snapshot",
         )
     return (
-        f"its rows are to come in {topic} by its route's row_topic, and there are rows in {own}",
+        f"its route's row_topic expects its rows in {topic}, but there are rows in {own}",
         "a running pipeline keeps the row_topic of its routes, and its connectors are those of its "
         f"pipeline file; if another pipeline left the rows behind, delete topic {own}",
     )

@@ -82,7 +82,10 @@ class ShardStream:
 
     @property
     def tells_moves(self) -> bool:
-        """Whether it matters that two records are a change of a primary key."""
+        """Whether the two records of a changed primary key have to be marked as such.
+
+        Only a stream that ignores some row operations treats these records as one UPDATE.
+        """
         return bool(self.ignored - {RowOperation.TRUNCATE})
 
     @property

@@ -168,6 +168,6 @@ def _has_loaded_rows(restart: Restart, state: SinkState) -> bool:
 
 
 def _is_there(decisions: Decisions, state: SinkState, target: TargetTable) -> bool:
-    """Whether the target exists, which the marks of restarts, or the rows, need."""
+    """Whether the target table exists: marks of restarts, and rows, need it."""
     statements, executed = decisions.targets[target].statements, state.executed.get(target, ())
     return not statements or any(key.ordinal >= 0 for key in executed)

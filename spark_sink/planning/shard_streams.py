@@ -80,8 +80,8 @@ def _columns(
 
     Between a held gate and its release the shard may have dropped a column. Then the values of the
     column are not applied: it has no identity here, even if the shard has got a column of the same
-    name, and so of the same identity, again. The same is done with a column that the shard
-    converted and is read again for, and with a column that a command left out.
+    name, and so of the same identity, again. The same is done with a column whose conversion on the
+    shard made a new reading of the shard necessary, and with a column that a command left out.
     """
     if gate.released_by is None:
         return gate.columns, ()

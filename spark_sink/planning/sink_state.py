@@ -37,7 +37,7 @@ class SinkState:
         load_orders: Shard → versions of the decisions that order it to be loaded; only shards of
             sources whose rows the sink reads itself.
         loaded: Those sources.
-        routes: The routing rules; they say what becomes of the rows of a truncated shard.
+        routes: The routing rules; they say which rows, columns and operations are merged.
         writer_epoch: Of this driver.
     """
 

@@ -207,7 +207,7 @@ def test_the_catalog_of_an_iceberg_target_is_told_and_no_server_asked(
 
     assert asked == ["h"]
     assert (str(source), source.fault) == ("source s1: away", True)
-    assert not target.fault and "catalog lake (hadoop) is not looked at" in target.text
+    assert not target.fault and "catalog lake (hadoop) was not checked" in target.text
 
 
 def test_a_target_table_that_is_there_is_looked_at() -> None:

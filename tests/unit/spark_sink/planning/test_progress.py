@@ -14,7 +14,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.statements import Refused
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.planning.plan import plan
-from shardmerge.spark_sink.planning.progress import Standing, progress_of, since
+from shardmerge.spark_sink.planning.progress import Standing, progress_of, with_times
 from shardmerge.spark_sink.planning.ranges import RowHold
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import (
@@ -117,7 +117,7 @@ def test_rows_that_wait_while_a_debt_executes_tell_which_statement():
     assert [s.waiting for s in record.shards] == [
         "waits for the end of statement 1.0, which executes on the target"
     ] * 2
-    assert [s.since_ms for s in since(record, None, 7).shards] == [7, 7]
+    assert [s.since_ms for s in with_times(record, None, 7).shards] == [7, 7]
     idle = _progress(known, standing=Standing(is_busy=True))
     assert [s.waiting for s in idle.shards] == ["", ""]
 
@@ -153,8 +153,8 @@ def test_a_shard_that_stands_at_its_truncate_tells_what_it_waits_for():
     a, b = _truncated(other=3)
     assert (a.position, b.waiting) == (at(70), "")
     assert a.waiting == (
-        "it was truncated: its rows are deleted when those before that are applied, waits for "
-        f"rows of s1/app.a before {at(70)} (s1.app.a/1@3)"
+        "it was truncated: its rows are deleted when the rows from before the TRUNCATE are "
+        f"applied, waits for rows of s1/app.a before {at(70)} (s1.app.a/1@3)"
     )
 
 
@@ -203,17 +203,17 @@ def test_equal_input_gives_equal_records():
 
 def test_a_wait_tells_how_many_rows_and_since_when():
     known = folded(decision(1, A, 10, ADD))
-    first = since(_progress(known, progress=BEHIND), None, 1_000)
+    first = with_times(_progress(known, progress=BEHIND), None, 1_000)
     assert [(s.parked, s.since_ms) for s in first.shards] == [(6, 1_000)]
     assert [s.since_ms for s in first.open] == [1_000]
 
-    later = since(_progress(known, progress=rows({A_ROWS: Applied(7)})), first, 2_000)
+    later = with_times(_progress(known, progress=rows({A_ROWS: Applied(7)})), first, 2_000)
     assert [(s.parked, s.since_ms) for s in later.shards] == [(3, 1_000)]
     assert [s.since_ms for s in later.open] == [1_000]
 
-    flows = since(_progress(known), later, 3_000)
+    flows = with_times(_progress(known), later, 3_000)
     assert [(s.waiting, s.since_ms) for s in flows.shards] == [("", 0)]
-    again = since(_progress(known, progress=BEHIND), flows, 4_000)
+    again = with_times(_progress(known, progress=BEHIND), flows, 4_000)
     assert [s.since_ms for s in again.shards] == [4_000]
 
 
@@ -228,11 +228,11 @@ def test_a_failure_tells_since_when_it_goes_on() -> None:
         assert record.failure is not None
         return record.failure.times, record.failure.since_ms
 
-    first = since(after(1), None, 1_000)
-    later = since(after(2), first, 2_000)
+    first = with_times(after(1), None, 1_000)
+    later = with_times(after(2), first, 2_000)
     assert (told(first), told(later)) == ((1, 1_000), (2, 1_000))
-    assert told(since(after(1), later, 3_000)) == (1, 3_000), "it had ended in between"
-    assert since(_progress(folded(decision(1, A, 10))), later, 4_000).failure is None
+    assert told(with_times(after(1), later, 3_000)) == (1, 3_000), "it had ended in between"
+    assert with_times(_progress(folded(decision(1, A, 10))), later, 4_000).failure is None
 
 
 def test_a_running_statement_tells_what_the_target_says_of_it():
@@ -264,7 +264,7 @@ def test_a_shard_whose_rows_are_elsewhere_tells_where():
     known = Decisions(SHARED)
     known.add(decision(1, A, 10))
     [stray] = _shared(known, {}, strays={A}).shards
-    assert "to come in merged.t" in stray.waiting and "rows in s1.app.a" in stray.waiting
+    assert "expects its rows in merged.t" in stray.waiting and "rows in s1.app.a" in stray.waiting
     assert "keeps the row_topic" in stray.hint
 
     odd = RowTopics([RoutingRule(".*", "app", "a é", "merged", "t", row_topic="merged.t")])
@@ -272,7 +272,7 @@ def test_a_shard_whose_rows_are_elsewhere_tells_where():
     shard = ShardId("s1", "app", "a é")
     known.add(decision(1, shard, 10))
     [missed] = _shared(known, {}, strays={shard}).shards
-    assert "goes by the name s1.app.a__" in missed.waiting
+    assert "with the topic name s1.app.a__" in missed.waiting
 
 
 def test_a_shard_tells_how_many_rows_it_has_overwritten_whether_it_flows_or_not():
