@@ -28,7 +28,7 @@ from shardmerge.spark_sink.driver.drift_watch import DriftWatch
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.arrivals import Arrivals
-from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
@@ -78,8 +78,8 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     log.info("sink_started", pipeline=pipeline.name, writer_epoch=epoch)
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
-    tail = TopicTail(kafka, tailed(pipeline))
-    arrivals = Arrivals(kafka, frozenset(tailed(pipeline)))
+    tail = TopicTail(kafka, tailed_topics(pipeline))
+    arrivals = Arrivals(kafka, frozenset(tailed_topics(pipeline)))
     publisher = ProgressPublisher(kafka, topics.sink_progress(pipeline).name, format_)
     driver = Driver(
         pipeline,
@@ -104,7 +104,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     )
     stop_metrics = _serve_metrics(settings, driver, kafka)
     try:
-        _turn(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
+        _run_steps(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
     finally:
         stop_metrics()
         statements.stop()
@@ -133,7 +133,8 @@ def _serve_metrics(settings: SinkSettings, driver: Driver, kafka: Kafka) -> Call
     return stop_both
 
 
-def _turn(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
+def _run_steps(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
+    """Run the driver's steps until ``stopped`` is requested; try again while a server is away."""
     loaded, moved, checked_at = False, True, time.monotonic()
     while not stopped.requested:
         try:

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.spark_sink.kafka.intake import Intake
-from shardmerge.spark_sink.kafka.row_topics import RowTopic, changed, gone, gone_error, live_topics
+from shardmerge.spark_sink.kafka.row_topics import (
+    RowTopic,
+    gone,
+    gone_error,
+    live_topics,
+    topics_to_store,
+)
 from shardmerge.spark_sink.targets.interface import WriterState
 
 GONE_S = 5.0
@@ -55,7 +61,7 @@ class RowTopicCheck:
         if there is self._compared:
             return
         live = live_topics(self._intake.decisions) & self._intake.watermarks.partitions.keys()
-        if new := changed(self._stored, there, live):
+        if new := topics_to_store(self._stored, there, live):
             # This is done before the first offset in these topics is stored.
             self._control.keep_row_topics(self._epoch, new)
             self._stored |= new

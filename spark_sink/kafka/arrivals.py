@@ -73,10 +73,10 @@ class Arrivals:
 
         Args:
             timeout_s: Longest wait, in seconds.
-            rows: Whether any record ends the wait; else only one of the topics ``always`` does.
+            rows: Whether any record ends the wait; else only a record of a topic in ``always``.
 
         Returns:
-            Whether a record of the topics ``always`` has arrived.
+            Whether a record of a topic in ``always`` has arrived.
         """
         if self._consumer is None:
             return False

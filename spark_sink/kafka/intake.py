@@ -36,7 +36,7 @@ log = logger(__name__)
 _RELIST_S = 0.1
 """Seconds after which the list of topics is read again without a reason."""
 _LATE_S = 5.0
-"""Seconds by which the list may be late."""
+"""Seconds by which a new list of topics may be put off, so that rows that arrive do not wait."""
 _DESCRIBE_S = 5.0
 """Seconds after which the topics of an unchanged list are described again. A topic whose rows are
 about to be applied is described just before (``identify``): if it was made anew between two lists,
@@ -48,7 +48,7 @@ _LOUD_S = 5.0
 """Seconds that something may be waited for before the log says so."""
 
 
-def tailed(pipeline: Pipeline) -> list[str]:
+def tailed_topics(pipeline: Pipeline) -> list[str]:
     """The topics of one partition that the sink reads from their beginning."""
     own = (topics.ddl(pipeline).name, topics.notifications(pipeline).name)
     return [*own, *(source.name for source in pipeline.sources)]
@@ -58,7 +58,7 @@ class Intake:
     """Follows a pipeline's topics.
 
     Args:
-        tail: Of the topics that ``tailed`` names.
+        tail: Of the topics that ``tailed_topics`` names.
         format_: Of our own records.
         orders_partitions: Whether the target can apply partitions in their common order
             (``ordered_partitions``).
@@ -68,8 +68,8 @@ class Intake:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' high watermarks.
-        row_topics: The row topics that exist, as described last; another object after each change
-            and each new description of the list.
+        row_topics: The row topics that exist, as described last. Each change, and each new
+            description of the listed topics, makes a new object.
         ordered: Stream whose partitions are ordered → its latest closure; None without one.
         scans: Tables that were read again, see ``RowProgress``.
         unreadable: Whole partition → the offset at which an open transaction blocks reading,
@@ -307,9 +307,9 @@ class Intake:
         return True
 
     def mark_seen(self, source: str) -> Barrier:
-        """What has to be read and decided, now that a mark of a source was seen in Kafka.
+        """The barrier of the schema changes before a mark that was just seen in Kafka.
 
-        All schema changes before the mark are then known (``is_settled``).
+        When it is settled (``is_settled``), every schema change before the mark is decided.
 
         Raises:
             StackError: Kafka does not answer.

@@ -33,8 +33,8 @@ _CHUNK = 1_000
 SILENT_S = 20.0
 """Seconds of refusals after which a client is made anew.
 
-librdkafka 2.13 to 2.16 can lose all brokers for good, when a broker that comes back tells of
-topics and of no broker (its issue 5301). A new client begins with the bootstrap servers again.
+librdkafka 2.13 to 2.16 can lose all brokers for good, when a broker that comes back answers with
+topics but without brokers (its issue 5301). A new client begins with the bootstrap servers again.
 """
 
 
@@ -134,7 +134,7 @@ class OffsetReader:
 
     @contextmanager
     def _renewing(self) -> Iterator[None]:
-        """Use a new client from the next question on when every answer failed for long."""
+        """Ask a question; make a new client when none was answered for ``SILENT_S`` seconds."""
         try:
             yield
         except StackError:
@@ -148,7 +148,7 @@ class OffsetReader:
         self._refused_since = None
 
     def _client(self) -> AdminClient:
-        # A failed query raises, which says it once.
+        # The client does not log: a query that fails raises an error, which is logged once.
         return admin_client(self._kafka, client_id="shardmerge-sink-offsets")
 
 

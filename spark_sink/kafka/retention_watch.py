@@ -36,7 +36,7 @@ Place: TypeAlias = tuple[Partition, int]
 """A whole partition, and the offset of its first waiting row."""
 Waiting: TypeAlias = Mapping[Pair, Collection[Place]]
 MAX_PLACES = 500
-"""Most partitions that are looked at; the rest waits for the next look after these are known."""
+"""Most partitions whose first rows are read in one look; later looks read the rest."""
 SAMPLE = 100
 """Most records that are read for their mean size."""
 _PAUSE_S = 5.0

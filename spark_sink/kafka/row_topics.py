@@ -37,10 +37,10 @@ def live_topics(decisions: Decisions) -> set[str]:
     }
 
 
-def changed(
+def topics_to_store(
     known: Mapping[str, RowTopic], there: Mapping[str, RowTopic], live: Collection[str]
 ) -> dict[str, RowTopic]:
-    """The topics that have to be stored, because they are new.
+    """The topics that have to be stored: new ones, and those whose id was not known before.
 
     Args:
         known: Topic → what is stored about it.
@@ -82,7 +82,10 @@ def changed(
 def gone(
     known: Mapping[str, RowTopic], there: Mapping[str, RowTopic], live: Collection[str]
 ) -> set[str]:
-    """The topics that existed and do not now, while a shard of theirs lives; see ``changed``."""
+    """The topics that existed and do not now, while a shard of theirs lives.
+
+    See ``topics_to_store`` for the arguments.
+    """
     return {name for name in live if name not in there and name in known and known[name].id}
 
 
@@ -90,8 +93,8 @@ def gone_error(name: str, was: RowTopic) -> ContractError:
     """The error for a topic that stays away."""
     return ContractError(
         f"row topic {name} is gone: it had the topic id {was.id} and {was.partitions} partitions",
-        hint=f"rows of it may not be applied; without them {_ANEW}. When the table of its shard was"
-        " dropped, restart the sink after that is decided; one that does not count any more is"
-        " taken out by `shardmerge command leave`",
+        hint=f"some of its rows may not be applied, and are lost: {_ANEW}. If its shard's table was"
+        " dropped, restart the sink when the DROP TABLE is decided. If the shard shall not count "
+        "any longer, take it out by `shardmerge command leave`",
         code="SM-2125",
     )

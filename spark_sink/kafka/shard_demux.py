@@ -2,7 +2,7 @@
 
 A partition is read once for all shards that want records of it. The ``source`` block of a record's
 envelope says which shard the record belongs to. Records of other shards, and tombstones, which name
-no shard, are skipped. A record whose shard cannot be read is handed to every shard: it may belong
+no shard, are skipped. A record that does not say its shard is handed to every shard: it may belong
 to any of them, and that shard must not go on without it.
 """
 

@@ -29,7 +29,8 @@ waking the tail for each of them would take some milliseconds."""
 _LOOK_S = 5.0
 """Seconds after which a sleeping tail wakes and reads, even if nothing arrived."""
 _TELLING_S = 0.2
-"""If nothing ends a wait of at least this many seconds, ``Arrivals`` says that nothing arrived."""
+"""If nothing ends a wait of at least this many seconds, ``Arrivals`` has seen nothing arrive. Rows
+that the sink then finds are rows that ``Arrivals`` missed."""
 _MISSES = 3
 """After so many waits in a row in which it missed rows, ``Arrivals`` gets a new consumer."""
 

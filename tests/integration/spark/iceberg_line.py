@@ -37,7 +37,7 @@ from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
-from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.topic_tail import TopicTail
@@ -55,7 +55,7 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
     target = kind.open(pipeline)
     target.state.prepare()
     epoch = target.state.take_epoch()
-    tail = TopicTail(Kafka(bootstrap), tailed(pipeline))
+    tail = TopicTail(Kafka(bootstrap), tailed_topics(pipeline))
     publisher = ProgressPublisher(Kafka(bootstrap), topics.sink_progress(pipeline).name, format_)
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     driver = Driver(

@@ -45,7 +45,7 @@ from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
-from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.topic_tail import TopicTail
@@ -158,7 +158,7 @@ class Line:
         control = ControlStore(session, self.pipeline.target.control_database, self.pipeline.name)
         control.prepare()
         epoch = control.take_epoch()
-        tail = TopicTail(Kafka(bootstrap), tailed(self.pipeline))
+        tail = TopicTail(Kafka(bootstrap), tailed_topics(self.pipeline))
         publisher = ProgressPublisher(Kafka(bootstrap), topics.sink_progress(self.pipeline).name)
         journal = Journal(session, control, self.pipeline.name, epoch)
         statements = StatementRunner(lambda: self._journal(epoch))

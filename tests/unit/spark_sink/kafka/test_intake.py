@@ -16,7 +16,7 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
-from shardmerge.spark_sink.kafka.intake import Intake, tailed
+from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.topic_tail import TailRecord
 from shardmerge.spark_sink.planning.ordered_partitions import Closure
@@ -326,7 +326,7 @@ class Tail:
 def test_a_table_counts_as_read_again_for_watermarks_that_are_read_after_the_notice() -> None:
     tail = Tail()
     intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, tail))
-    assert "p.notifications" in tailed(PIPELINE)
+    assert "p.notifications" in tailed_topics(PIPELINE)
     for place, value in enumerate([b"?", scan("app.a"), scan("app.b", kind="STARTED"),
                                    scan("app.a", "SQL_EXCEPTION"), scan("app.a")]):  # fmt: skip
         tail.records = [TailRecord("p.notifications", place, value)]

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.schemas.model.errors import ContractError
-from shardmerge.spark_sink.kafka.row_topics import RowTopic, changed, gone, gone_error, live_topics
+from shardmerge.spark_sink.kafka.row_topics import (
+    RowTopic,
+    gone,
+    gone_error,
+    live_topics,
+    topics_to_store,
+)
 from tests.unit.spark_sink.decided import A, B, C, decision, folded
 
 KNOWN = {"t": RowTopic("one", 2)}
@@ -13,16 +19,16 @@ KNOWN = {"t": RowTopic("one", 2)}
 
 def test_a_topic_that_is_read_for_the_first_time_is_taken_as_it_is() -> None:
     there = {"t": RowTopic("one", 2), "old": RowTopic("", 1)}
-    assert changed({}, there, {"t"}) == there
+    assert topics_to_store({}, there, {"t"}) == there
 
 
 def test_a_topic_that_is_as_it_was_is_not_stored_again() -> None:
-    assert changed(KNOWN, KNOWN, {"t"}) == {}
+    assert topics_to_store(KNOWN, KNOWN, {"t"}) == {}
 
 
 def test_a_topic_that_was_made_anew_is_an_error_that_names_both() -> None:
     with pytest.raises(ContractError, match=r"topic t .*\btwo\b.*\bone\b") as error:
-        changed(KNOWN, {"t": RowTopic("two", 2)}, {"t"})
+        topics_to_store(KNOWN, {"t": RowTopic("two", 2)}, {"t"})
     assert "another pipeline" in error.value.hint
 
 
@@ -30,18 +36,20 @@ def test_a_topic_that_was_made_anew_is_an_error_that_names_both() -> None:
 @pytest.mark.parametrize("topic_id", ["one", ""])
 def test_another_number_of_partitions_is_an_error(partitions: int, topic_id: str) -> None:
     with pytest.raises(ContractError, match=f"has {partitions} partitions, .* had 2 ") as error:
-        changed(KNOWN, {"t": RowTopic(topic_id, partitions)}, {"t"})
+        topics_to_store(KNOWN, {"t": RowTopic(topic_id, partitions)}, {"t"})
     assert "another pipeline" in error.value.hint
 
 
 def test_without_an_id_only_the_number_of_partitions_counts() -> None:
-    assert changed(KNOWN, {"t": RowTopic("", 2)}, {"t"}) == {}
+    assert topics_to_store(KNOWN, {"t": RowTopic("", 2)}, {"t"}) == {}
     with_id = {"t": RowTopic("two", 2)}
-    assert changed({"t": RowTopic("", 2)}, with_id, {"t"}) == with_id, "the broker tells it now"
+    assert topics_to_store({"t": RowTopic("", 2)}, with_id, {"t"}) == with_id, (
+        "the broker tells it now"
+    )
 
 
 def test_the_topic_of_a_shard_that_is_gone_may_be_made_anew_but_what_it_was_stays_known() -> None:
-    assert changed(KNOWN, {"t": RowTopic("two", 5)}, ()) == {}
+    assert topics_to_store(KNOWN, {"t": RowTopic("two", 5)}, ()) == {}
 
 
 def test_a_topic_that_is_gone_counts_when_it_had_an_id_and_a_shard_lives() -> None:
