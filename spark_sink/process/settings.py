@@ -41,7 +41,7 @@ class SinkSettings:
         metrics_host: Address on which metrics are served. There is no login: another host than the
             loopback is for closed networks only.
         metrics_port: Port of the metrics, at ``/metrics``; 0 for none.
-        metrics_per_shard: 1 for metrics of every shard, too: two more series for each.
+        metrics_per_shard: 1 if every shard is to have metrics of its own, too: two series for each.
     """
 
     pipeline_file: Path
@@ -57,7 +57,7 @@ class SinkSettings:
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
-    """Read settings from the command line, and what it leaves out from the environment.
+    """Read the settings: from the command line, or else from the environment.
 
     Raises:
         ConfigError: A value is not usable.

@@ -75,7 +75,7 @@ class SparkStart:
     def _run(self) -> None:
         try:
             self._session = self._start()
-        except Exception as error:  # told by session, in the thread that needs it
+        except Exception as error:  # ``session`` raises it, in the thread that needs Spark
             self._failure = error
 
 
