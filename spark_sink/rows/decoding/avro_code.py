@@ -21,7 +21,8 @@ from msgspec import DecodeError
 from shardmerge.connectors.formats.avro_wire import INTEGER
 
 WRONG = (IndexError, error, KeyError, ValueError, AttributeError)
-"""Errors that can occur when bytes of another schema are read; it may also give wrong values."""
+"""Errors that can occur when bytes of another schema are read. Such reading can also give wrong
+values without an error."""
 _KINDS: Mapping[str, type] = {
     "null": type(None), "boolean": bool, "int": int, "long": int, "float": float, "double": float,
     "bytes": bytes, "fixed": bytes, "string": str, "enum": str, "record": dict, "map": dict,

@@ -31,12 +31,12 @@ def envelope_reader(
     Args:
         schema: The expanded schema of Debezium's envelopes.
         identity: Fields of ``source``, and the texts that they must have.
-        likely: A ``source`` block that most others are like.
+        likely: An example of a ``source`` block: most records have the same texts in theirs.
         ops: The operations that are read.
         columns: The columns that an image must have, in the order in which ``Image`` takes them.
-        make: ``Image`` of the columns' values, ``Source`` of ``file`` and ``pos``, ``Envelope`` of
-            ``op``, ``source``, ``before`` (not decoded: the record, and the index in it) and
-            ``after``.
+        make: The classes of the results, by name. ``Image`` takes the columns' values; ``Source``
+            takes ``file`` and ``pos``; ``Envelope`` takes ``op``, ``source``, ``before`` (not
+            decoded: the record, and the index in it) and ``after``.
         epoch: The source's epoch, which records must name.
 
     Raises:

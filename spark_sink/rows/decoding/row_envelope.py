@@ -80,7 +80,7 @@ class RowRecord(NamedTuple):
         """Where the row stands.
 
         Raises:
-            UndecodableRow: ``file`` or ``pos`` is missing.
+            UndecodableRow: See ``position_of``.
         """
         return position_of(self.source, self.epoch)
 
@@ -129,7 +129,7 @@ def position_of(source: Mapping[str, Any], epoch: int) -> SourcePosition:
     """The binlog position that a ``source`` block names.
 
     Raises:
-        UndecodableRow: ``file`` or ``pos`` is missing.
+        UndecodableRow: ``file``, ``pos`` or ``row`` is missing, or has a value of another type.
     """
     try:
         return SourcePosition(epoch, source["file"], int(source["pos"]), int(source["row"] or 0))

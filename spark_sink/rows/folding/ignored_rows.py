@@ -1,7 +1,7 @@
 """Which records a route's ``ignore`` passes over. Pure.
 
-A record is passed over as soon as its place is known: it stops at gates as every row does, so what
-is decided about its schema does not depend on the route. Its image is not looked at.
+A record is passed over only when its segment is known: like every row it stops at a gate that may
+not be passed, so ``ignore`` does not let a shard go on past its gates. Its image is not looked at.
 
 * The two records of an UPDATE that changed a primary key are one update: both go, or both stay.
 * A row that was read, by a snapshot or again, is no operation, and is never passed over.

@@ -22,7 +22,7 @@ class KeptChanges:
         lines_of: Makes lines of many rows, for a target that loads them.
 
     Attributes:
-        is_unasked: Whether there may be rows that the stream's condition was not applied to yet.
+        is_unfiltered: Whether the stream's condition was not yet applied to some rows.
     """
 
     def __init__(self, plans: SegmentPlans, lines_of: LinesOf | None) -> None:
@@ -30,7 +30,7 @@ class KeptChanges:
         self._lines_of = lines_of
         self._groups: list[Changes | KeylessChanges] = []
         self._signature: tuple[object, ...] = ()
-        self.is_unasked = False
+        self.is_unfiltered = False
 
     def keyed(self, plan: SegmentPlan) -> Changes:
         """The group for rows of a segment with a primary key: the last one, or a new one."""
@@ -51,7 +51,7 @@ class KeptChanges:
 
     def counts(self) -> tuple[int, int]:
         """How many rows have to be written, and how many have to be deleted."""
-        self._ask()
+        self._filter()
         counts = [group.counts() for group in self._groups]
         return sum(count[0] for count in counts), sum(count[1] for count in counts)
 
@@ -66,7 +66,7 @@ class KeptChanges:
         """
         kept = [some for some in (self, *others) if some._groups]
         for some in kept:
-            some._ask()
+            some._filter()
         groups = [group for some in kept for group in some._groups]
         keyless = [group for group in groups if isinstance(group, KeylessChanges)]
         if len(kept) > 1 and len(keyless) == len(groups):
@@ -105,17 +105,17 @@ class KeptChanges:
         Raises:
             RefusedRow: As ``batches``.
         """
-        self._ask()
+        self._filter()
         for group in self._groups:
             if isinstance(group, Changes):
                 for key, change in sorted(group.items(), key=_offset):
                     yield change[0], batch_of([Changes({key: change})], self._plans.plan_of)
 
-    def _ask(self) -> None:
+    def _filter(self) -> None:
         """Turn writes of rows that do not fulfil the stream's condition into deletes."""
-        if not self.is_unasked:
+        if not self.is_unfiltered:
             return
-        self.is_unasked = False
+        self.is_unfiltered = False
         for group in self._groups:
             if isinstance(group, Changes):
                 for key, (offset, number, image, deleted) in group.items():

@@ -42,7 +42,7 @@ class ShardWrites:
 
     @classmethod
     def of(cls, folds: Sequence[RowFold]) -> ShardWrites:
-        """The writes of the folds of a shard's partitions, at least one; raises ``RefusedRow``."""
+        """What the folds of a shard's partitions write; at least one. Raises ``RefusedRow``."""
         first, *others = folds
         return cls(first.batches(others), _sum(fold.growth for fold in folds))
 

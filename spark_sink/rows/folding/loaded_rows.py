@@ -90,7 +90,8 @@ class LoadedRows:
         if lines_of is None:
             return Batch(self.key, None, (Block(names, forms, tuple(cells), tuple(nulls), count),))
         lines = lines_of(forms, cells, nulls)
-        # A delete by key, which a target with another unique key needs first, reads the key's own.
+        # If the target has another unique key, rows are deleted by primary key before the load:
+        # that needs the values of the key's columns.
         keys = [some if name in self.key else [] for name, some in zip(names, cells, strict=True)]
         block = Block(names, forms, tuple(keys), (False,) * len(names), count, lines)
         return Batch(self.key, None, (block,))

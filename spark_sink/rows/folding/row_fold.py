@@ -14,8 +14,8 @@ Theory of operation:
    A value that cannot be converted raises ``RefusedRow`` with its offset. The caller then folds the
    same records again with that offset among ``refusals``, and so stops just before it.
 
-Records of operations that the stream ignores are passed over, wherever they stand: what the kept
-ones leave is what a target would have that was never told of the others (``ignored_rows``).
+Records of operations that the stream ignores are passed over, wherever they stand. The result is
+that of a topic without these records (``ignored_rows``).
 
 If the stream ``undoes``, every row is taken back (``restarts``): its key is deleted. Without a
 key, a row that was added is removed, and a row that was removed is added.
@@ -133,7 +133,7 @@ class RowFold:
 
     def add_all(self, offsets: Sequence[int], values: Sequence[bytes | None]) -> bool:
         """Take records; False when the fold has ended before the last of them."""
-        self._kept.is_unasked = bool(self._stream.where) and not self._stream.undoes
+        self._kept.is_unfiltered = bool(self._stream.where) and not self._stream.undoes
         taken, end = 0, len(values)
         while taken < end and self.end is None:
             if self._short is not None:

@@ -33,8 +33,8 @@ UNKNOWN = Refusal(
 
 UNTOLD = Refusal(
     "its rows in the target have to go, since its table is read again, and the target has rows of "
-    "shards that left; without a primary key, or origin columns, nobody knows whose are whose",
-    "delete the rows of the shards that are read again in the target by hand, then start the sink "
+    "shards that left; without a primary key, or origin columns, nobody knows which row is whose",
+    "in the target, delete by hand the rows of the shards that are read again, then start the sink "
     "with on_truncate = 'keep' in their routes: it goes on with what is read",
     code="SM-1507",
 )

@@ -15,7 +15,7 @@ Cells: TypeAlias = list[str | None]
 
 
 class UnfitValue(SourceError):
-    """A value is not what Debezium emits for a column of its type, or the target has no such."""
+    """A value is none that Debezium emits for its column's type, or the target cannot hold it."""
 
 
 def joined_alike(values: Sequence[str], shape: re.Pattern[str], complaint: str) -> str:
@@ -46,7 +46,7 @@ _DIGITS_TO_0 = str.maketrans("123456789", "000000000")
 def around_nulls(
     convert: Callable[[ColumnValues], Sequence[Any]], values: ColumnValues
 ) -> list[Any]:
-    """Values, some of which are None, converted; ``convert`` gets only the others."""
+    """Convert values of which some may be None: ``convert`` gets only those that are not None."""
     present = [v for v in values if v is not None]
     found = iter(convert(present) if present else ())
     return [None if v is None else next(found) for v in values]

@@ -26,7 +26,7 @@ binary … blob                   BYTES         bytes
 geometry, point, …              BYTES         bytes: SRID, little-endian, then the WKB
 ==============================  ============  ====================================================
 
-Some forms are as they are for the MySQL family's speed. Measured by
+Some forms were chosen because they are fast with targets of the MySQL family. Measured by
 ``benchmarks/row_values.py``, CPU time of a value from Debezium's form to the text for LOAD DATA:
 
 * DECIMAL and TIMESTAMP are texts: 167 and 228 ns. With ``Decimal`` objects and microseconds it

@@ -211,8 +211,8 @@ def _characters(charset: str) -> Convert:
         if NO_CHARACTER in text:
             raise UnfitValue(
                 f"Debezium found no character for a byte of this text in {charset}",
-                hint="take the shard out with command leave, convert the column to utf8mb4 on the "
-                "shard, with which it counts again, and let command reread bring its rows",
+                hint="take the shard out with command leave, then convert the column to utf8mb4 on "
+                "the shard: it counts again from then on; let command reread bring its rows",
                 code="SM-1522",
             )
         if table is None:
@@ -258,7 +258,8 @@ _PLAIN: dict[Form, tuple[Convert, tuple[type, ...]]] = {
     Form.DATETIME_US: (checked_us, (int,)),
     Form.TIMESTAMP: (timestamps, (str,)),
 }
-"""Forms of one conversion, whatever the type: it, and the Python types of Debezium's values."""
+"""Form with one conversion for all of its types → the conversion, and the Python types of
+Debezium's values."""
 
 
 _NONE: frozenset[type] = frozenset()

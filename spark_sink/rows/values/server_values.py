@@ -2,9 +2,9 @@
 
 A client without conversions of its own gives texts, and bytes for binary types
 (``loading.chunk_queries`` asks for the columns so that no digit is lost). The neutral values are
-those that the shard's stream would have for the same row: a row must not change by being read in
-another way, and a row without a key is found again by every value. So dates are what Debezium makes
-of them from the binlog: a zero date of a column that may be NULL is NULL.
+those that the shard's stream would have for the same row. For a row must not change by being read
+in another way, and a row without a key is found again by all of its values. So dates are what
+Debezium makes of them from the binlog: a zero date of a column that may be NULL is NULL.
 
 Source: ``connectors.debezium.value_limits`` for what Debezium makes of dates.
 """

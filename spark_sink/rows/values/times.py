@@ -43,7 +43,7 @@ def checked_us(values: ColumnValues, nulls: bool) -> ColumnValues:
 
 
 def _checked(values: ColumnValues, nulls: bool, day: int) -> ColumnValues:
-    """The values, whose days must exist; ``day``: the length of a day in their unit."""
+    """The values, after a check that their days exist; ``day``: a day's length in their unit."""
     present = [v for v in values if v is not None] if nulls else values
     if present and not (FIRST_DAY * day <= min(present) and max(present) < (LAST_DAY + 1) * day):
         for number in {v // day for v in present}:
