@@ -39,7 +39,7 @@ class JournalEntry:
 
     Attributes:
         error: Why it was refused; "" otherwise.
-        code: Of the error, where it is another one than that of a refusal by the server.
+        code: The error's code; "" for the code of a refusal by the server.
     """
 
     state: State
@@ -101,7 +101,7 @@ class WriterState(Protocol):
         ...
 
     def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
-        """Store the ids and numbers of partitions of row topics, besides those that are stored.
+        """Store the id and the number of partitions of each of these topics; others stay stored.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -215,7 +215,7 @@ class Look:
 
     Attributes:
         compared: Table that was compared → in what it differs, without times.
-        left: How many tables are to be compared that were not: the next look goes on.
+        left: How many tables still have to be compared: the next look goes on with them.
     """
 
     compared: Mapping[TargetTable, tuple[Difference, ...]]
@@ -275,7 +275,7 @@ class Loads(Protocol):
 
     @property
     def chunk_rows(self) -> int:
-        """How many rows are read and written in one transaction, at least as a rule."""
+        """How many rows chunks are planned to have; each chunk is written in one transaction."""
         ...
 
     def prepare(self) -> None:
@@ -342,7 +342,7 @@ class Target(Protocol):
         ...
 
     def looks_of_thread(self) -> TableLooks | None:
-        """For the thread that calls this; None where ``drift`` is."""
+        """What compares tables, for the thread that calls this; None if ``drift`` is None."""
         ...
 
     def check_server(self) -> None:
@@ -359,7 +359,7 @@ class Target(Protocol):
         ...
 
     def journal_of_thread(self, epoch: int) -> StatementJournal:
-        """Another one, for the thread that calls this."""
+        """Another journal, for the thread that calls this."""
         ...
 
     def close(self) -> None:

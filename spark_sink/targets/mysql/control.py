@@ -200,7 +200,7 @@ class ControlStore:
                 )
 
     def executed_statements(self, target: TargetTable) -> int:
-        """How many statements the sink has executed on the target: a sign that keys may differ."""
+        """How many statements the sink has executed on the target; each may change its keys."""
         rows = self._session.query(
             f"SELECT COUNT(*) FROM {self.table('ddl_journal')} WHERE pipeline = %s"
             " AND target_database = %s AND target_table = %s AND state = 'done'",

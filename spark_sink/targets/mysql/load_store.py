@@ -8,8 +8,8 @@ done, provided that it is still given out at the base at which it was read (``fi
 same row. So one of the two waits for the other, and then finds what it did.
 
 A driver reads the state when it becomes the writer, and from then on nobody else changes it, except
-by ``finish``. What tasks have finished the driver learns from their results, or, when they gave
-none, from ``loads``.
+by ``finish``. The driver learns from the results of tasks which chunks are done. If a task gave no
+result, the driver reads ``loads`` again.
 """
 
 from __future__ import annotations

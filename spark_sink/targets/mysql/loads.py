@@ -31,7 +31,7 @@ class MySqlLoads:
         session: The driver's.
         control: On this session.
         config: For chunks.
-        spark: As it starts.
+        spark: Starts Spark, and waits for it.
     """
 
     def __init__(

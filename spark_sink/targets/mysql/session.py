@@ -310,7 +310,7 @@ class MySqlSession:
                     if version_numbers >= _DEFAULT_COLLATION_FROM:
                         # The renderer relies on this: see tidb_rules.collation_of.
                         cursor.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_bin")
-                    self._can_load &= tidb_loads.loads(
+                    self._can_load &= tidb_loads.may_load(
                         cursor, version_numbers, self.address.host, self.address.port
                     )
         return self._connection

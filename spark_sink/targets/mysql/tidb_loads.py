@@ -33,7 +33,7 @@ def note_refusal(host: str, port: int) -> None:
         _refused.add((host, port))
 
 
-def loads(cursor: Cursor, version: tuple[int, ...], host: str, port: int) -> bool:
+def may_load(cursor: Cursor, version: tuple[int, ...], host: str, port: int) -> bool:
     """Whether this process writes rows into a TiDB by LOAD DATA.
 
     Args:

@@ -1,4 +1,4 @@
-"""The lock for the DDL of one target. The sink takes it, and ``shardmerge drift heal``.
+"""The lock for the DDL of one target. The sink, ``shardmerge drift heal`` and ``cutover`` take it.
 
 It is a named lock of the server (``GET_LOCK``). If the connection is lost while a statement runs,
 the server holds the lock until it has ended the statement.

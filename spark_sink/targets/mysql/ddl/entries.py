@@ -23,7 +23,7 @@ Place: TypeAlias = tuple[str, str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class JournalStatement:
     """What an entry keeps of its statement.
 
     Attributes:
@@ -44,7 +44,7 @@ class Begun:
     """
 
     place: Place
-    statement: Told
+    statement: JournalStatement
     entry: JournalEntry
     schema_before: str
 
@@ -98,8 +98,8 @@ class Entries:
         )
         for version, ordinal, state, sql, actions, before, error, code in rows:
             place = (pipeline, target.database, target.table, int(version), int(ordinal))
-            told = Told(sql, _actions(sql, actions))
-            yield Begun(place, told, JournalEntry(state, error, code), before)
+            statement = JournalStatement(sql, _actions(sql, actions))
+            yield Begun(place, statement, JournalEntry(state, error, code), before)
 
     def executed(self, pipeline: str, target: TargetTable) -> list[tuple[Action, ...]]:
         """The actions of each executed statement of a target, for ``table_state.executed_state``.
@@ -136,10 +136,15 @@ class Entries:
             " AND target_database = %s AND target_table = %s AND version = 0",
             place,
         )
-        self.store((*place, 0, int(last) - 1), Told(what), JournalEntry("done"), None)
+        note = JournalStatement(what)
+        self.store((*place, 0, int(last) - 1), note, JournalEntry("done"), None)
 
     def store(
-        self, place: Place, statement: Told, entry: JournalEntry, schema_before: str | None
+        self,
+        place: Place,
+        statement: JournalStatement,
+        entry: JournalEntry,
+        schema_before: str | None,
     ) -> None:
         """Write an entry; it replaces an earlier one in the same place."""
         actions = plain.dump(_Kept(statement.actions)).decode()
@@ -156,11 +161,11 @@ def in_order(
 ) -> list[tuple[Action, ...]]:
     """The actions of statements in an order in which they make the table.
 
-    Statements about the same thing are executed in version order. An adoption is not: it is about
-    the table as it was at its time, and stands behind all that was executed before.
+    Statements about the same thing are executed in version order. An adoption is about the table as
+    it was at that time, so it goes behind all statements that were executed earlier.
 
     Args:
-        executed: By version and place: the actions, and when the statement was done.
+        executed: In the order of version and ordinal: a statement's actions, and when it was done.
     """
     placed: list[tuple[tuple[Action, ...], datetime]] = []
     adopted: list[tuple[tuple[Action, ...], datetime]] = []

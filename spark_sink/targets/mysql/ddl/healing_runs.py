@@ -21,7 +21,6 @@ from shardmerge.spark_sink.targets.interface import JournalEntry
 
 from .compared_tables import ComparedTable, TableComparer
 from .ddl_lock import check_no_job, ddl_lock
-from .entries import Told
 
 WAIT_S = 30
 """Longest wait, in seconds, for a statement that runs on the table."""
@@ -81,5 +80,4 @@ def _settle(comparer: TableComparer, target: TargetTable, compared: ComparedTabl
     for begun in list(comparer.entries.begun(comparer.pipeline, target)):
         is_executed = compared.executed is not None and compared.executed.place == begun.place
         entry = JournalEntry("done") if is_executed else begun.entry
-        told = Told(begun.statement.sql, begun.statement.actions)
-        comparer.entries.store(begun.place, told, entry, None)
+        comparer.entries.store(begun.place, begun.statement, entry, None)

@@ -76,11 +76,11 @@ def schema_of(create: str, context: ServerContext) -> TableSchema | None:
 def there_already(
     there: TableSchema, actions: Sequence[Action], table: TargetTable, context: ServerContext
 ) -> str | None:
-    """Whether the column that a statement adds exists already, or what it drops is gone already.
+    """Whether what a statement adds is there already, or what it drops is gone already.
 
     Returns:
         None when neither is so: the statement must be executed. "" when the table is as good as
-        after it. Otherwise why the existing column does not fit.
+        after it. Otherwise why the existing column does not fit (only for ADD COLUMN).
 
     Raises:
         UnsupportedDDL: The statement contradicts the rest of the table.

@@ -51,7 +51,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .compared_tables import TableComparer
 from .ddl_lock import check_no_job, ddl_lock
-from .entries import Place, Told
+from .entries import JournalStatement, Place
 from .introspection import (
     make_database,
     schema_of,
@@ -129,7 +129,7 @@ class Journal:
         with ddl_lock(self._session, self._pipeline, target, self._wait_s):
             with self._session.transaction():
                 self._control.fence(self._epoch, target)
-            told = Told(statement.sql, statement.actions)
+            told = JournalStatement(statement.sql, statement.actions)
             state, before = self._entries.find(place) or ("", None)
             if state == "done":
                 return JournalEntry("done")
@@ -177,7 +177,7 @@ class Journal:
         place = (self._pipeline, target.database, target.table, version, ordinal)
         with self._session.transaction():
             self._control.fence(self._epoch, target)
-            self._entries.store(place, Told(what), JournalEntry("done"), None)
+            self._entries.store(place, JournalStatement(what), JournalEntry("done"), None)
 
     def stage(self, target: TargetTable) -> str:
         """What the process list says about our statement on a table; "" when it is not listed.
@@ -216,7 +216,12 @@ class Journal:
         return JournalEntry("done")
 
     def _run(
-        self, target: TargetTable, statement: Told, before: str, real: str, context: ServerContext
+        self,
+        target: TargetTable,
+        statement: JournalStatement,
+        before: str,
+        real: str,
+        context: ServerContext,
     ) -> _Outcome:
         """Execute the statement unless the table's real schema shows that it was."""
         actions = statement.actions
@@ -305,7 +310,7 @@ def _there(target: TargetTable, reason: str) -> _Outcome:
 
 
 def _is_executed(
-    target: TargetTable, statement: Told, before: str, real: str, context: ServerContext
+    target: TargetTable, statement: JournalStatement, before: str, real: str, context: ServerContext
 ) -> bool:
     """Whether a table's real schema is what the statement makes of the schema before."""
     try:

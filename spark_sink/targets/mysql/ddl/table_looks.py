@@ -104,7 +104,7 @@ class MySqlLooks:
             if target.database not in contexts:
                 contexts[target.database] = server_context(self._session, target.database)
             result[target] = self._comparer.compare(target, contexts[target.database]).differences
-        # Not before: where a comparison raises, the results of the others are lost.
+        # Noted only now: if a comparison raises an error, the others' results are lost, too.
         self._known.update({target: now[target] for target in compared})
         return Look(result, left)
 

@@ -33,7 +33,7 @@ class BatchRunner:
     """Runs batches; Spark starts in the background, since small batches do not need it.
 
     Attributes:
-        spark: As it starts.
+        spark: Starts Spark, and waits for it.
     """
 
     def __init__(self, settings: SinkSettings, config: ApplyConfig, min_records: int) -> None:
@@ -62,7 +62,7 @@ class BatchRunner:
         """
         if offsets_in(tasks) < self._min_records:
             # Sorted, so that tasks that can be applied together are next to each other.
-            yield from run_tasks([sorted(tasks, key=_way)], self._config)
+            yield from run_tasks([sorted(tasks, key=_kind_of_work)], self._config)
             return
         context = self.spark.session().sparkContext
         cores, connections = context.defaultParallelism, self._config.connections
@@ -120,7 +120,8 @@ def units_of(tasks: Sequence[RangeTask], writers: int) -> list[tuple[RangeTask, 
     return sorted(units, key=offsets_in, reverse=True)
 
 
-def _way(task: RangeTask) -> tuple[TargetTable, bool, bool]:
+def _kind_of_work(task: RangeTask) -> tuple[TargetTable, bool, bool]:
+    """Only tasks for which this is equal can be applied together."""
     return task.stream.target, task.closure is not None, task.stream.undoes
 
 

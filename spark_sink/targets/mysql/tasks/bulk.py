@@ -105,7 +105,7 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
             sql = f"DELETE FROM {table.sql} WHERE {' AND '.join(conditions)} LIMIT {count}"
             if (found := session.execute(sql)) != count:
                 raise TargetError(
-                    f"{count} of a row are to be removed, the target has {found}",
+                    f"a row is to be removed {count} times, and the target has it {found} times",
                     statement=sql,
                     hint="have the table read again as a whole: `shardmerge command reread`",
                     code="SM-3108",

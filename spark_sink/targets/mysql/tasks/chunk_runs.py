@@ -98,7 +98,7 @@ def chunk_task(order: ChunkOrder) -> ChunkTask:
     by_name = {column.name.lower(): column for column in own}
     key_names = [by_name[name.lower()] for name in segment.key if name.lower() in by_name]
     where = order.stream.where
-    # Two columns of one name are not in a table, so a column is found again by its place.
+    # ``place`` is an index into ``own``; a name stands for one column of the table.
     targets = {own[written.place].name: written.target for written in plan.columns}
     needed = {column.name.lower() for column in key_names}
     if where:
@@ -170,7 +170,7 @@ class ChunkWriter:
 
 
 _idle: dict[Source, list[TableReader]] = {}
-"""It lives over chunks, because Spark keeps its Python workers."""
+"""The idle connections of this process. They outlive a chunk: Spark keeps its Python workers."""
 _keeping = Lock()
 
 

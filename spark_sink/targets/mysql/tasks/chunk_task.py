@@ -5,7 +5,7 @@ For loads of the kind ``CHUNKS``. Theory of operation:
 1. A consistent snapshot is taken. The table is touched, which keeps its metadata locked until the
    transaction ends, and then shown. If it is not the table of the load's base, the chunk ends here.
 2. The rows are read, and the transaction ends. The source is held up by nothing that follows.
-3. The source says where its binlog ends now. The chunk shows nothing from there on.
+3. The source says where its binlog ends now. The chunk's rows show no change from there on.
 4. One transaction of the target checks the writer epoch, marks the chunk as done, and writes the
    rows. If the chunk is not wanted any more, nothing is written.
 
@@ -40,7 +40,7 @@ class ChunkTask:
     """What a worker has to know of a chunk; plain and picklable.
 
     Attributes:
-        load: Names the load. Its chunks are left out.
+        load: The load that the chunk belongs to, without its list of chunks.
         number: The chunk's number.
         base: The base at which the chunk was given out.
         range: Its keys.
@@ -50,8 +50,8 @@ class ChunkTask:
         columns: What is read of each row.
         row_filter: See ``row_filters``.
         rows: How the rows are written.
-        leave_out: The route's expression of columns that do not count; "" for none.
-        most_rows: How many rows the chunk may have; one more is read, to see that.
+        leave_out: The route's expression for the names of columns that are not read; "" for none.
+        most_rows: How many rows the chunk may have. One more is read, to see whether it has more.
         writer_epoch: Fencing token, as of ``RangeTask``.
     """
 

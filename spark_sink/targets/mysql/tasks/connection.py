@@ -167,7 +167,7 @@ class _Kept:
 
 
 _kept: dict[ApplyConfig, _Kept] = {}
-"""It lives over tasks, because Spark keeps its Python workers."""
+"""The connections of this process. They outlive a task: Spark keeps its Python workers."""
 _keeping = Lock()
 
 
@@ -176,7 +176,8 @@ def idle_connection(config: ApplyConfig) -> Iterator[TaskConnection]:
     """A connection of this process that no one else uses meanwhile; made when all are in use.
 
     After an exception the connection is closed, since its state is unknown; its next user connects
-    again. A bound of transactions that one connection has lowered holds for the others.
+    again. If one connection had to lower its ``round_records``, the others of this process get the
+    lower number, too.
     """
     with _keeping:
         kept = _kept.setdefault(config, _Kept())

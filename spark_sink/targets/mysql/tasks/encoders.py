@@ -99,9 +99,10 @@ def literals(form: Form, values: ColumnValues, *, is_mariadb: bool = False) -> S
 def key_literals(form: Form, values: ColumnValues) -> Sequence[str]:
     """Neutral values → SQL literals that equal the stored values in each form of IN.
 
-    Source: measured on MySQL 5.7.22, 8.0.15 and 9.7.1, MariaDB 10.11. The first two compare a
-    TIME column with two or more ``time '…'`` as texts, of which one has more digits; all of MySQL
-    do so with a text in a row constructor. Times of other types are compared as times.
+    Source: measured on MySQL 5.7.22, 8.0.15 and 9.7.1, MariaDB 10.11. The first two compare a TIME
+    column with two or more ``time '…'`` as texts, and the two texts differ in their number of
+    digits. All three versions of MySQL compare it with a text in a row constructor as texts. Values
+    of DATE, DATETIME and TIMESTAMP are not compared as texts.
 
     ``literals`` has no CAST: an INSERT of rows with two TIME columns out of five takes 1.3 times
     (8.0.15) to 1.7 times (9.7.4) as long with it (measured, 2,000 rows in a statement).

@@ -107,7 +107,7 @@ def _first(
     Args:
         records: How many records there are.
         probe: Count → the error of writing the first ``count`` records; None without one.
-        target: That they are written to.
+        target: The table that they are written to.
     """
     good, bad = 0, records
     error = probe(bad)
@@ -134,8 +134,8 @@ def refusal_of(error: TargetError, target: TargetTable) -> Refusal:
     """Why a row cannot be applied, and what the operator can do.
 
     Args:
-        error: With which the target's server answered the write.
-        target: That the row is written to.
+        error: The answer of the target's server to the write.
+        target: The table that the row is written to.
     """
     command = f"`shardmerge schema --pipeline FILE --target {target}`"
     if error.number in _NO_TABLE:

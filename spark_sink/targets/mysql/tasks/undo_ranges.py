@@ -101,6 +101,6 @@ def _refusal(rounds: Sequence[Round], refused: RefusedRow | RefusedRound) -> Sto
         error = refused.error
         offset, reason, hint, code = lane.task.start_offset, error.message, error.hint, error.code
     position: SourcePosition = lane.task.stream.segments[-1].start
-    reason = f"what it brought cannot be taken back: {reason}"
+    reason = f"its rows in the target cannot be taken back: {reason}"
     hold = RowHold(lane.task.stream.shard, position, offset, reason, hint, code=code)
     return Stop(offset, position, hold)

@@ -9,7 +9,12 @@ from typing import Any, cast
 from shardmerge.schemas.model.actions import Action, Adoption, ColumnRemoval, NullPermission
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.ddl.entries import Begun, Entries, Told, in_order
+from shardmerge.spark_sink.targets.mysql.ddl.entries import (
+    Begun,
+    Entries,
+    JournalStatement,
+    in_order,
+)
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 TARGET = TargetTable("m", "t")
@@ -39,7 +44,7 @@ def entries(session: _Session) -> Entries:
 
 def test_the_actions_of_an_entry_are_those_that_were_stored_not_those_of_its_text() -> None:
     session = _Session()
-    told = Told(DROP, (NullPermission("a"), ColumnRemoval("b")))
+    told = JournalStatement(DROP, (NullPermission("a"), ColumnRemoval("b")))
     entries(session).store(PLACE, told, JournalEntry("intent"), "CREATE TABLE")
     *_, state, sql, actions, before, error, code = session.written[0]
     assert (state, sql, before, error, code) == ("intent", DROP, "CREATE TABLE", "", "")
@@ -53,7 +58,7 @@ def test_the_actions_of_an_entry_are_those_that_were_stored_not_those_of_its_tex
 def test_an_entry_of_an_earlier_version_has_the_actions_of_its_text() -> None:
     session = _Session((3, 0, "refused", DROP, None, "CREATE TABLE", "why", "SM-6806"))
     [found] = entries(session).begun("p", TARGET)
-    assert found.statement == Told(DROP, (ColumnRemoval("c"),))
+    assert found.statement == JournalStatement(DROP, (ColumnRemoval("c"),))
     assert found.entry == JournalEntry("refused", "why", "SM-6806")
 
 
