@@ -94,7 +94,7 @@ class IcebergBatches:
 
     @property
     def orders_partitions(self) -> bool:
-        """See ``Batches``; not needed: keys are compared by bytes, and no other key is unique."""
+        """See ``Batches``. False: no other key is unique, and keys are compared by their bytes."""
         return False
 
     def bound(self, records: int) -> int:
@@ -165,7 +165,7 @@ class IcebergBatches:
                 partial(in_worker, partial(fold_units, config=self._config))
             )
         frame = session.createDataFrame(
-            rdd.map(_alone), f"{SOURCE} string", verifySchema=False
+            rdd.map(_as_row), f"{SOURCE} string", verifySchema=False
         ).persist()
         view = f"shardmerge_{uuid4().hex}"
         try:
@@ -276,5 +276,5 @@ def _raised(failure: TaskFailure) -> ShardMergeError:
     return TargetError(failure.message, retryable=True, hint=failure.hint, code=failure.code)
 
 
-def _alone(text: str) -> tuple[str]:
+def _as_row(text: str) -> tuple[str]:
     return (text,)

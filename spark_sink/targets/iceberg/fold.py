@@ -40,8 +40,8 @@ NO_KEY = Refusal(
     code="SM-1519",
 )
 SEVERAL_KEYS = Refusal(
-    "a snapshot of the table was taken again after its primary key had changed: what came before "
-    "cannot be taken back together",
+    "a snapshot of the table was taken again after its primary key had changed: rows with the old "
+    "key and rows with the new key cannot be taken back together",
     "delete the shard's rows in the target by hand, then start the sink with on_truncate = 'keep' "
     "in the shard's route",
     code="SM-1520",
@@ -76,8 +76,8 @@ class Folded:
         result: The task's result once its lines are committed.
         key: The table's columns that are the key of the lines; empty without lines.
         count: Number of lines.
-        groups: How many lines may have one key. There can be several groups, from before and after
-            the type of the shard's key changed.
+        groups: Number of the task's batches: at most this many lines have one key. There are
+            several batches if the type of the shard's key changed within the range.
     """
 
     number: int
@@ -141,7 +141,7 @@ def fold_units(units: Iterable[Sequence[FoldTask]], config: FoldConfig) -> Itera
     traceback.
 
     Args:
-        units: Tasks that are read together (``ranges.by_reading``).
+        units: Groups of tasks; the tasks of a group are read together (``ranges.by_reading``).
         config: Of the tasks.
     """
     try:
