@@ -22,14 +22,14 @@ from shardmerge.schemas.records.record_format import RecordFormat
 from .clients import topic_reader
 
 
-def everything(pipeline: Pipeline) -> tuple[str, ...]:
+def exported_topics(pipeline: Pipeline) -> tuple[str, ...]:
     """The topics of an export, each before the topics from which its records are made."""
-    chain = replayed(pipeline, verify=True, from_sources=True)
+    chain = replayed_topics(pipeline, verify=True, from_sources=True)
     others = (spec.name for spec in topics.own_topics(pipeline) if spec.name not in chain)
     return (*others, *chain)
 
 
-def replayed(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[str, ...]:
+def replayed_topics(pipeline: Pipeline, *, verify: bool, from_sources: bool) -> tuple[str, ...]:
     """The topics that a replay needs, each before the topics from which its records are made."""
     outputs = (
         topics.signals(pipeline).name,
@@ -112,7 +112,7 @@ def _to_canonical(format_: RecordFormat) -> Callable[[StoredRecord], StoredRecor
     return canonical
 
 
-def _named(target: Target) -> SparkCatalog | None:
+def _catalog_without_passwords(target: Target) -> SparkCatalog | None:
     """The catalog without what could be a password: replaying needs its name and kind at most."""
     catalog = target.catalog
     if catalog is None:
@@ -142,5 +142,10 @@ def without_passwords(pipeline: Pipeline) -> Pipeline:
             replace(source, password="", connect_password="", tls=Tls(), connector=())
             for source in pipeline.sources
         ),
-        target=replace(pipeline.target, password="", tls=Tls(), catalog=_named(pipeline.target)),
+        target=replace(
+            pipeline.target,
+            password="",
+            tls=Tls(),
+            catalog=_catalog_without_passwords(pipeline.target),
+        ),
     )

@@ -36,7 +36,7 @@ def connect_rest(pipeline: Pipeline, patience_s: float = 5.0) -> ConnectRest:
     """A client of the pipeline's Connect cluster.
 
     Args:
-        pipeline: Whose.
+        pipeline: The pipeline.
         patience_s: How long a worker that does not answer, or rebalances, is waited for.
 
     Raises:

@@ -149,7 +149,7 @@ def command_of(
     Args:
         pipeline: Whose target it is for.
         kind: Of the command.
-        argument: Likewise; "" without.
+        argument: Of the command; "" without one.
         shard: As ``source/database.table``; "" without.
         target: As ``database.table``; "" for that of the shard's route.
         by: Who gives it.

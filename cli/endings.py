@@ -47,7 +47,7 @@ def loaded(module: str, extra: str) -> ModuleType:
 
     Args:
         module: Its full name.
-        extra: Of the distribution, that brings what the module imports.
+        extra: The extra of the distribution ``shardmerge`` that brings these packages.
     """
     try:
         return import_module(module)

@@ -11,7 +11,7 @@ from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .bundles import everything, write_from_kafka
+from .bundles import exported_topics, write_from_kafka
 from .options import FILE, json_option, pipeline_option
 from .parameters import read_pipeline
 from .screen import print_json
@@ -61,7 +61,9 @@ def _write(pipeline: Pipeline, output: Path) -> Manifest:
     try:
         with unfinished.open("wb") as file:
             required = [topics.schema_log(pipeline).name]
-            manifest = write_from_kafka(pipeline, everything(pipeline), file, required=required)
+            manifest = write_from_kafka(
+                pipeline, exported_topics(pipeline), file, required=required
+            )
         unfinished.replace(output)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ from shardmerge.schemas.model.errors import ContractError, ShardMergeError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
-from .bundles import folded_topics, replayed, write_from_kafka
+from .bundles import folded_topics, replayed_topics, write_from_kafka
 from .options import FILE
 from .parameters import Time
 
@@ -138,7 +138,7 @@ def _opened(
         return
     assert pipeline_path is not None
     pipeline = parse_pipeline(pipeline_path.read_text(encoding="utf-8"), os.environ)
-    names = replayed(pipeline, verify=verify, from_sources=from_sources)
+    names = replayed_topics(pipeline, verify=verify, from_sources=from_sources)
     with tempfile.TemporaryFile() as file:
         write_from_kafka(pipeline, names, file, required=names)
         yield Bundle(file, f"Kafka at {pipeline.kafka.bootstrap_servers}")

@@ -57,7 +57,7 @@ def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on stderr, if that is a terminal; it vanishes at the end.
 
     Args:
-        what: That progresses, in a few words.
+        what: What progresses, in a few words.
 
     Yields:
         A function that takes how much is done, and of how much.

@@ -40,7 +40,7 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
     """Everything that is wrong with the servers of a pipeline, unreachable ones included."""
     found: list[Finding] = []
     routes = pipeline.routes
-    needs_keys = pipeline.target.catalog is not None  # Iceberg finds a row by it
+    needs_keys = pipeline.target.catalog is not None  # an Iceberg target finds rows by key
     tables: dict[str, Sequence[SourceTable]] = {}
     ranges: dict[ShardId, KeyRange] = {}
     definitions: list[ShardTable] = []

@@ -15,7 +15,7 @@ from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import COORDINATOR_TABLE, changelog, table_of
 from shardmerge.agents.replay.bundle import Bundle, Manifest, write_bundle
 from shardmerge.agents.replay.log import Refold, in_time
-from shardmerge.cli.bundles import everything, without_passwords
+from shardmerge.cli.bundles import exported_topics, without_passwords
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
@@ -79,7 +79,7 @@ class Recorded:
         self._coordinator = Refold(CoordinatorHandler(self.pipeline))
         self._log = topics.schema_log(self.pipeline)
         self._now = 1_700_000_000_000
-        for name in everything(self.pipeline):
+        for name in exported_topics(self.pipeline):
             partitions = self._log.partitions if name == self._log.name else 1
             for number in range(partitions):
                 self.records[name, number] = []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from shardmerge.cli.bundles import everything, without_passwords
+from shardmerge.cli.bundles import exported_topics, without_passwords
 from shardmerge.cli.main import main
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.pipeline import topics
@@ -204,7 +204,7 @@ def test_export_of_a_broken_pipeline_file_leaves_nothing(tmp_path: Path) -> None
 
 
 def test_outputs_are_asked_for_before_what_they_are_made_from(made: Recorded) -> None:
-    names = everything(made.pipeline)
+    names = exported_topics(made.pipeline)
     assert names.index("p.ddl") < names.index("p.schema-log") < names.index("s1")
     assert names.index("p.schema-log") < names.index("p.commands")
     assert sorted(names) == sorted(spec.name for spec in topics.own_topics(made.pipeline))
