@@ -64,7 +64,7 @@ def migrations(
     """
     found = list(_migrations(files, context, where))
     for each in found:
-        _check_whole(each)
+        _check_no_placeholder(each)
     if not found:
         raise ConfigError(f"{where} has no migration (*.sql)", code="SM-5604")
     if not after:
@@ -79,8 +79,8 @@ def migrations(
     return found[known[-1] :]
 
 
-def _check_whole(migration: Migration) -> None:
-    """Raise when a statement has a placeholder: only the tool knows its value."""
+def _check_no_placeholder(migration: Migration) -> None:
+    """Raise ``ConfigError`` for a statement with a placeholder: only the tool knows its value."""
     for piece in migration.pieces:
         if (found := _PLACEHOLDER.search(piece.sql)) is not None:
             raise ConfigError(

@@ -108,11 +108,11 @@ def from_tables(agents: SimulatedAgents, tables: Iterable[TableFile]) -> AgentsS
     return state
 
 
-def table_files(told: Sequence[str], pipeline: Pipeline) -> list[TableFile]:
+def table_files(options: Sequence[str], pipeline: Pipeline) -> list[TableFile]:
     """The tables of ``--tables``.
 
     Args:
-        told: Each in one of three forms. ``PATH`` is a folder with ``SOURCE/DATABASE/*.sql``.
+        options: Each in one of three forms. ``PATH`` is a folder with ``SOURCE/DATABASE/*.sql``.
             ``SOURCE/DATABASE=PATH`` gives the tables of one database.
             ``SOURCE/DATABASE.TABLE=PATH`` gives shards the table of one file; braces in it name
             several shards (``names.expanded``).
@@ -122,7 +122,7 @@ def table_files(told: Sequence[str], pipeline: Pipeline) -> list[TableFile]:
         ConfigError: A file cannot be read, or the pipeline does not have a source.
     """
     found: list[TableFile] = []
-    for each in told:
+    for each in options:
         name, equals, path = each.rpartition("=")
         where = f"--tables {each}"
         if not equals:

@@ -1,4 +1,4 @@
-"""Reads a rollout file, and the files that it names. It has tables, and steps in their order.
+"""Reads a rollout file, and the files that it names. The file has tables, and steps in order.
 
 .. code-block:: yaml
 

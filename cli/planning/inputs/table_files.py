@@ -94,6 +94,6 @@ def _creations(text: str, name: str, context: ServerContext) -> Iterator[Piece]:
             raise ConfigError(
                 f"{where}: {what}: {' '.join(piece.sql.split())[:80]}",
                 hint="the file must describe tables as they are now; statements that change them "
-                "belong into a migration",
+                "belong in a migration",
                 code="SM-5604",
             )
