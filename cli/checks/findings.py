@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column of a source's table, as far as its values go."""
+    """What decides which values a column of a source's table can have."""
 
     name: str
     type: ColumnType

@@ -22,7 +22,7 @@ def topic_findings(pipeline: Pipeline, found: Mapping[str, FoundTopic]) -> list[
     """How topics differ from what a pipeline needs.
 
     Args:
-        pipeline: Of whose topics.
+        pipeline: The pipeline.
         found: Every topic of Kafka by name.
     """
     own = own_topics(pipeline)
@@ -42,8 +42,9 @@ def _own(spec: TopicSpec, topic: FoundTopic | None) -> Iterable[Finding]:
     if topic is None:
         many = "partition" if spec.partitions == 1 else "partitions"
         text = (
-            f"it is missing, others of the pipeline exist. Was it never made, `shardmerge connect "
-            f"apply` makes it, with {spec.partitions} {many}; was it deleted, its records are lost"
+            "it is missing, and other topics of the pipeline exist. If it was never made, "
+            f"`shardmerge connect apply` makes it, with {spec.partitions} {many}. If it was "
+            "deleted, its records are lost"
         )
         yield Finding(where, text, code="SM-6401")
         return

@@ -144,7 +144,7 @@ def year_findings(
 
 
 def unread_findings(source: Source, unread: Unread) -> list[Finding]:
-    """What a source has of tables that stop its connector, or its first snapshot."""
+    """The tables of a source that stop its connector, or its first snapshot."""
     found = []
     if unread.columns:
         later = "and rows of later tables are held"
