@@ -74,9 +74,10 @@ class Target(click.ParamType):
 
 
 class Position(click.ParamType):
-    """``binlog.000007:1234``, behind an epoch and a slash after a fail-over → ``SourcePosition``.
+    """``binlog.000007:1234`` → ``SourcePosition``.
 
-    Without a row it is the place after every row of that event.
+    After a fail-over the epoch and a slash stand before it (``1/binlog.000007:1234``). A row number
+    may follow (``binlog.000007:1234+3``).
     """
 
     name = "FILE:POS"

@@ -29,7 +29,7 @@ class CheckFinding:
         where: What it is about.
         text: What was found, and what it must be.
         code: Such as ``SM-6101``.
-        fault: Whether the pipeline must not run with it; else it should be known.
+        fault: True: the pipeline must not run with it. False: the operator should know it.
     """
 
     where: str
@@ -74,7 +74,7 @@ class AskedServer:
         name: Of a source; ``target`` for the target.
         address: Host and port.
         kind: ``mysql``, ``mariadb`` or ``tidb``; "" when it was not read.
-        version: What it calls its version; "" likewise.
+        version: What it calls its version; "" when it was not read.
         tables: Of a source, as ``database.table``, sorted.
         why: Why it was not read; "" when it was.
     """
@@ -170,7 +170,7 @@ class CheckedDdl:
 
     Attributes:
         parsed: How many statements were understood.
-        ignored: How many of no table's schema.
+        ignored: How many were ignored, because they concern no table's schema.
         failed: How many were not understood; with any the exit code is 1.
         findings: In the order of the file.
     """

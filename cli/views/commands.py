@@ -24,7 +24,7 @@ from .explanation import Asked, explanation
 from .picture import Picture
 from .reading import read_log, read_picture, read_table
 from .schema import joined_schema, shard_schema
-from .target_log import AsOf, TargetLog, stored, target_log
+from .target_log import AsOf, TargetLog, present_log, target_log
 
 
 @click.command()
@@ -192,8 +192,8 @@ def _all_now(picture: Picture, targets: Sequence[TargetTable]) -> Iterator[Targe
         rows = read_table(pipeline, progress)
     for target in targets:
         last = max(picture.of_target(target).items(), default=None)
-        # Without rights to the agents' own topic nothing is seen of it: the log tells the same.
-        found = stored(pipeline, target, rows, last[1].written_ms if last else 0)
+        # A user who may not read the agents' own topic gets no rows. Then the log is folded.
+        found = present_log(pipeline, target, rows, last[1].written_ms if last else 0)
         yield found or _then(pipeline, target, AsOf(), None)
 
 

@@ -15,7 +15,7 @@ class DecidedFixup:
         shard: As ``source/database.table``.
         kind: ``snapshot``, ``reload``, ``whole``, ``update``, ``accept`` or ``hold``: see
             [Fixup](records.md#fixup).
-        columns: In which the rows may differ, by the shard's names.
+        columns: The columns in which rows may differ, by their names on the shard.
         reason: What the shard's rows and the target's rows hold.
         code: Of the reason, such as ``SM-1803``.
     """

@@ -22,7 +22,7 @@ class Wanted:
     Attributes:
         shard: Its own changes, what releases, pauses or resumes it, and commands about it.
         since_ms, until_ms: Bounds of the time at which it was written, inclusive.
-        from_version, to_version: Likewise of the version.
+        from_version, to_version: Bounds of the version, inclusive.
         outcomes: Any of these.
         ignored: Whether statements that concern no shard are shown too.
         last: At most so many, the latest ones; 0 for all.
@@ -39,7 +39,7 @@ class Wanted:
     last: int = 0
 
     def includes(self, decided: Decided) -> bool:
-        """Whether a decision is shown, were it not for ``last``."""
+        """Whether a decision fulfils every condition but ``last``."""
         at, version = decided.written_ms, decided.version
         return (
             bool(decided.target or self.ignored or decided.outcome in self.outcomes)

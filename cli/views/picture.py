@@ -143,7 +143,7 @@ class Picture:
         return view.targets()
 
     def by(self, change: ChangeId) -> str:
-        """Who gave a command; "" for what is none."""
+        """Who gave a command; "" for a source's statement."""
         command = self.command(change)
         return command.by if command else ""
 
@@ -160,10 +160,10 @@ def picture_of(
     """Fold the records of commands, ddl, joined-schemas and sink-progress.
 
     Args:
-        pipeline: Whose.
+        pipeline: The pipeline that has the topics.
         records: Each topic's in order of their offsets.
         format_: Of the pipeline's own records.
-        at_ms: Before which they were written.
+        at_ms: A time before which they all were written, in milliseconds since 1970.
 
     Raises:
         ContractError: A record is not ours.

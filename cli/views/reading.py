@@ -34,7 +34,7 @@ from .picture import Picture, picture_of
 from .shapes import AgentsState, ConnectorState, TargetServer
 
 Progress = Callable[[int, int], None]
-"""Told how many offsets were read, and of how many."""
+"""Called with how many offsets were read, and of how many."""
 
 
 def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = False) -> Picture:
@@ -44,8 +44,8 @@ def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = Fals
     picture has every decision that a progress record counts as executed.
 
     Args:
-        pipeline: Any; it may be far away.
-        progress: Told how far the topics are read.
+        pipeline: The pipeline; it may run on other machines.
+        progress: Called while the topics are read.
         servers: Whether Connect, the agents' group and the target's server are asked too.
 
     Raises:
@@ -91,7 +91,7 @@ def read_log(pipeline: Pipeline, target: TargetTable, progress: Progress) -> lis
 
 
 def read_table(pipeline: Pipeline, progress: Progress) -> MemoryRows:
-    """The coordinator's table; empty before the first worker, and for who may not see its topic.
+    """The coordinator's table; empty before the first worker, and if the user may not read it.
 
     Raises:
         StackError: Kafka does not answer.
@@ -109,8 +109,8 @@ def _extents(pipeline: Pipeline, reader: TopicReader, names: list[str]) -> list[
     if missing:
         raise StackError(
             f"topic {min(missing)} does not exist at {pipeline.kafka.bootstrap_servers}",
-            hint="was the pipeline never started, start it: `shardmerge run`, or `shardmerge "
-            "connect apply`; else see whether the file names the pipeline and its Kafka",
+            hint="if the pipeline was never started, start it: `shardmerge run`, or `shardmerge "
+            "connect apply`; else see whether the file names the right pipeline and Kafka",
             code="SM-4102",
         )
     return extents
@@ -179,10 +179,10 @@ def _connectors(pipeline: Pipeline) -> tuple[tuple[ConnectorState, ...], tuple[s
 
 
 def connector_state(source: str, name: str, told: ConnectorStatus | None) -> ConnectorState:
-    """A connector's state in one word: its task's, where the connector itself runs.
+    """A connector's state in one word. If only its task does not run, it is the task's state.
 
     Args:
-        source: That it reads.
+        source: The source that it reads.
         name: Of the connector.
         told: What Connect says; None when it knows no such connector.
     """

@@ -22,7 +22,7 @@ class ConnectorState:
         source: The source that it reads.
         name: Its name in Kafka Connect.
         state: ``RUNNING``, ``FAILED``, ``PAUSED``, ``STOPPED``, ``UNASSIGNED``, ``RESTARTING``, or
-            ``missing``; of its task where the connector itself runs.
+            ``missing``. If only its task does not run, the task's state.
         reason: The messages of its stack trace; "" when nothing failed.
     """
 
@@ -98,11 +98,11 @@ class Failure:
     """Rows that could not be applied; the sink tries them again until they are.
 
     Attributes:
-        message: The target's error, or why there is none.
+        message: The error of the latest try.
         hint: What helps; "" when nothing is known.
         where: Which partitions have the rows.
         times: How many tries failed in a row.
-        since: Of the first of them.
+        since: When the first of these tries failed.
         code: Of the reason, such as ``SM-1203``; "" without one.
     """
 
@@ -184,7 +184,7 @@ class TargetStatus:
         failure: None when the latest rows could be applied.
         disabled_by: Who gave the command ``disable`` that counts now: the target's schema stays as
             it is. "" when it follows its shards.
-        disabled_since: When that was; "" likewise.
+        disabled_since: When the command was decided; "" when the target follows its shards.
         drift: In what the table differs from what was decided; `shardmerge drift` says more.
     """
 
@@ -261,7 +261,7 @@ class Explanation:
         at: Everything in it was written before this time.
         state: As in ``ShardStatus``; ``left`` for a shard that is none any more.
         parked: At most so many rows wait in Kafka.
-        causes: Why it stands, the first one first; none when its rows flow.
+        causes: Why it stands; none when its rows flow.
         waiting: Statements and shards of the target that wait for this shard.
         unanswered: What did not answer, so that causes may be missing.
     """
@@ -305,8 +305,9 @@ class ShownSchema:
         time: When the change of that version was logged; for the present schema, when it was
             decided; "" before the first.
         create_table: The statement; "" while there is no table, or its schema is not known.
-        counts: For a shard whose own schema is not the one that counts in the join (while it is
-            held, or after a change that was skipped): the lines in which that one differs.
+        counts: Of a shard whose own schema is not the one that counts in the join (while it is
+            held, or after a change that was skipped): the lines of a diff. ``-`` marks lines of the
+            schema that counts, ``+`` lines of its own schema.
     """
 
     target: str

@@ -34,8 +34,8 @@ def pipeline_status(
 
     Args:
         picture: What the topics say.
-        states: The targets as the coordinator's table has them. The others, and all without it, are
-            folded from their decisions, of which every one is decoded.
+        states: Target → its state in the coordinator's table. Targets that are not in it are folded
+            from their decisions. That takes longer, because every decision is decoded.
     """
     known = states or {}
     views = [_view_of(state, picture) for state in known.values()]

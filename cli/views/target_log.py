@@ -77,11 +77,11 @@ def target_log(
     """Fold the records of a target up to a point, by the coordinator's own rules.
 
     Args:
-        pipeline: Whose.
-        target: Any; without records it has no version.
+        pipeline: The target's pipeline.
+        target: The target; without records its version is 0.
         records: Of the target, in their partition's order, as ``codec``'s bytes.
         as_of: The point.
-        shard: Whose position it is.
+        shard: The shard whose position ``as_of`` may name.
 
     Raises:
         ContractError: A record is not ours.
@@ -104,14 +104,14 @@ def target_log(
     return log
 
 
-def stored(
+def present_log(
     pipeline: Pipeline, target: TargetTable, rows: MemoryRows, time_ms: int
 ) -> TargetLog | None:
     """A target as the coordinator's table has it: as of now, without a fold of its log.
 
     Args:
-        pipeline: Whose.
-        target: Any.
+        pipeline: The target's pipeline.
+        target: The target.
         rows: The table, see ``stored_table.table_of``.
         time_ms: When its last version was decided; 0 for not known.
 
@@ -131,7 +131,7 @@ def stored(
 def _is_after(
     came: SchemaChange | OperatorCommand, position: SourcePosition, shard: ShardId | None
 ) -> bool:
-    # Rows stand before a change at the same place, so a place without a row counts with them.
+    # Row numbers do not count: a change at the event of the given position is not after it.
     return (
         isinstance(came, SchemaChange)
         and came.shard == shard
