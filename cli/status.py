@@ -32,7 +32,7 @@ from .views.status import pipeline_status
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".local/demo"),
     show_default=True,
-    help="Without --pipeline: of a line that `shardmerge up` or `demo` started.",
+    help="Without --pipeline: the folder of the local stack, which `shardmerge up` or `demo` made.",
 )
 @json_option
 def status(path: Path | None, directory: Path, as_json: bool) -> None:

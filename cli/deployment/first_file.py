@@ -71,7 +71,7 @@ class FirstFile:
 
 @dataclass(frozen=True, slots=True)
 class GuessedRoute:
-    """Tables of names that differ in the digits at their ends only.
+    """Tables whose names differ only in the digits at their ends.
 
     Attributes:
         shards: As ``source/database.table``.
@@ -86,7 +86,7 @@ class GuessedRoute:
 def guessed_routes(
     sources: Mapping[str, Sequence[tuple[str, str]]],
 ) -> tuple[GuessedRoute, ...]:
-    """Which tables probably are shards of one target, those of most shards first.
+    """Which tables probably are shards of one target; those with the most shards come first.
 
     Args:
         sources: Source's name → its tables.

@@ -1,4 +1,4 @@
-"""Ties a process to the one that started it: the first ends when the second does."""
+"""Ties a process to the one that started it: when that one ends, this process ends, too."""
 
 from __future__ import annotations
 

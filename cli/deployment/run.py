@@ -31,21 +31,23 @@ WATCHDOG, AGENTS, SINK = "watchdog", "agents", "sink"
     show_default=True,
     help="The agents' tables, and pid files.",
 )
-@click.option("--web-host", default="127.0.0.1", show_default=True, help="Of the status pages.")
-@click.option("--web-port", default=6066, show_default=True, help="Of the status pages.")
+@click.option(
+    "--web-host", default="127.0.0.1", show_default=True, help="Address of the status pages."
+)
+@click.option("--web-port", default=6066, show_default=True, help="Port of the status pages.")
 @click.option("--master", default="local[2]", show_default=True, help="Spark's master URL.")
 @click.option(
     "--metrics-host",
     default="127.0.0.1",
     show_default=True,
-    help="Of their metrics.",
+    help="Address of the metrics of sink and watchdog.",
 )
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65_534),
     default=0,
     show_default=True,
-    help="Of the sink's metrics; the watchdog's are at the next one. 0 for none.",
+    help="Port of the sink's metrics; the watchdog's are at the next port. 0 for none.",
 )
 @click.option("--metrics-per-shard", is_flag=True, help="Serve metrics of every shard, too.")
 @click.option(
@@ -121,7 +123,7 @@ class Address(NamedTuple):
     port: int
 
     def options(self, of: str, further: int = 0) -> tuple[str, ...]:
-        """``--OF-host`` and ``--OF-port``, whose port is so many further."""
+        """``--OF-host`` and ``--OF-port``; ``further`` is added to the port."""
         return (f"--{of}-host", self.host, f"--{of}-port", str(self.port + further))
 
 

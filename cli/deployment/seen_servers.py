@@ -18,7 +18,7 @@ _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 
 
 def look_at(address: Address, env: Mapping[str, str], *, tables: bool) -> Seen:
-    """What a server tells; never an error, since a first file can be written without.
+    """What a server tells. Without an answer ``Seen.why`` says why not; no error is raised.
 
     Args:
         address: Of the server.

@@ -89,7 +89,7 @@ class Supervision:
         """
         try:
             for part in self._parts:
-                # What a supervision left that was killed itself.
+                # If an earlier supervision was killed, its parts may still run.
                 self._supervisor.stop(part.name, STOP_S)
             for part in self._parts:
                 if not stop.is_set():
@@ -110,7 +110,7 @@ class Supervision:
         restarts, now = self._restarts[part.name], time.monotonic()
         if restarts.ended(now):
             code = self._supervisor.exit_code(part.name)
-            # What outlives a part that was killed: Spark's processes.
+            # Spark's processes outlive a part that was killed.
             self._supervisor.stop(part.name)
             log.warning("part_ended", part=part.name, exit_code=code, times=restarts.ends)
             if restarts.gives_up:
@@ -162,6 +162,6 @@ class Supervision:
 
 
 def _to_stderr(name: str, line: str) -> None:
-    # A line of JSON names the process itself, and would be none with a word before it.
+    # A line of JSON names its process in a field, and with a word before it, it is no JSON.
     json = os.environ.get(LOG_FORMAT) == JSON
     print(line if json else f"{name:<8} | {line}", file=sys.stderr, flush=True)
