@@ -164,7 +164,9 @@ class ToySink:
         topics = self.kafka.topics
         self.watermarks = Watermarks(seen, counts, watermarks, topics, number=number)
         yield
-        ends = {p: self.kafka.logs[p.whole].stable_end for p in self.barriers.wanting(places)}
+        ends = {
+            p: self.kafka.logs[p.whole].stable_end for p in self.barriers.partitions_to_read(places)
+        }
         yield
         by_source: dict[str, dict[Place, int]] = {}
         for place in self.barriers.grown(ends):

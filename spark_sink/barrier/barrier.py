@@ -166,7 +166,7 @@ class Barriers:
                 )
             self._watermarks[partition] = watermark
 
-    def wanting(self, partitions: Mapping[Partition, str]) -> tuple[Partition, ...]:
+    def partitions_to_read(self, partitions: Mapping[Partition, str]) -> tuple[Partition, ...]:
         """The partitions whose ends should be read for a new barrier.
 
         These partitions have grown beyond their safe ends, and their source has no barrier to

@@ -25,8 +25,8 @@ which of these rows were deleted on the source meanwhile. Theory of operation, f
 
 The sink can read a source's first rows itself (``loading``). Then a description orders that they
 are read anew. The rows that the load before it brought are taken out by the statement, in step 3;
-no topic has them. Before that, the load must have moved its base to the gate (``LoadPlace``): then
-the target refuses chunks that were read at an earlier base.
+no topic has them. Before that, a load that is not complete must move its base to the gate
+(``LoadPlace``): then the target refuses chunks that were read at an earlier base.
 
 If the binlog stood still between the two snapshots, the rows of both have the same position. Then
 the connector's clock, in its records, tells which rows were read before the new description.

@@ -9,8 +9,8 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.row_topics import (
     RowTopic,
-    gone,
     gone_error,
+    gone_topics,
     live_topics,
     topics_to_store,
 )
@@ -65,7 +65,7 @@ class RowTopicCheck:
             # This is done before the first offset in these topics is stored.
             self._control.keep_row_topics(self._epoch, new)
             self._stored |= new
-        now, lacking = self._clock(), gone(self._stored, there, live)
+        now, lacking = self._clock(), gone_topics(self._stored, there, live)
         self._gone_since = {name: self._gone_since.get(name, now) for name in lacking}
         for name, since in self._gone_since.items():
             if now - since >= GONE_S:

@@ -205,7 +205,7 @@ class Intake:
             strays=listing.missed | {shard for own, shard in listing.own.items() if asked[own]},
             number=self.watermarks.number + 1,
         )
-        wanting = self.barriers.wanting(listing.partitions)
+        wanting = self.barriers.partitions_to_read(listing.partitions)
         stable = self._offsets.stable_ends({partition.whole for partition in wanting})
         ends = {partition: stable[partition.whole] for partition in wanting}
         self._ends = watermarks | stable

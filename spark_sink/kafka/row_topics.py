@@ -79,7 +79,7 @@ def topics_to_store(
     return new
 
 
-def gone(
+def gone_topics(
     known: Mapping[str, RowTopic], there: Mapping[str, RowTopic], live: Collection[str]
 ) -> set[str]:
     """The topics that existed and do not now, while a shard of theirs lives.

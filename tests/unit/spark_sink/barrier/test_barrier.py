@@ -86,15 +86,15 @@ def test_a_source_with_a_barrier_to_settle_wants_no_other():
     barriers = _barriers(watermark=3)
     other = Partition("s2.app.a", 0)
     barriers.check({other: 4})
-    assert barriers.wanting({A_ROWS: "s1", other: "s2"}) == (other,)
+    assert barriers.partitions_to_read({A_ROWS: "s1", other: "s2"}) == (other,)
 
 
 def test_a_partition_that_has_not_grown_wants_no_barrier():
     barriers = _barriers(watermark=0)
     barriers.settle(Decisions(), 0)
-    assert barriers.wanting({A_ROWS: "s1"}) == ()
+    assert barriers.partitions_to_read({A_ROWS: "s1"}) == ()
     barriers.check({A_ROWS: 12})
-    assert barriers.wanting({A_ROWS: "s1"}) == (A_ROWS,)
+    assert barriers.partitions_to_read({A_ROWS: "s1"}) == (A_ROWS,)
 
 
 def test_an_end_that_an_open_transaction_keeps_back_is_worth_no_barrier():

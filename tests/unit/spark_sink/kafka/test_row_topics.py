@@ -7,8 +7,8 @@ import pytest
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.spark_sink.kafka.row_topics import (
     RowTopic,
-    gone,
     gone_error,
+    gone_topics,
     live_topics,
     topics_to_store,
 )
@@ -53,11 +53,11 @@ def test_the_topic_of_a_shard_that_is_gone_may_be_made_anew_but_what_it_was_stay
 
 
 def test_a_topic_that_is_gone_counts_when_it_had_an_id_and_a_shard_lives() -> None:
-    assert gone(KNOWN, {}, {"t"}) == {"t"}
-    assert gone(KNOWN, KNOWN, {"t"}) == set()
-    assert gone(KNOWN, {}, ()) == set(), "the shard was dropped: so may be its topic"
-    assert gone({"t": RowTopic("", 2)}, {}, {"t"}) == set()
-    assert gone({}, {}, {"t"}) == set(), "it does not exist yet"
+    assert gone_topics(KNOWN, {}, {"t"}) == {"t"}
+    assert gone_topics(KNOWN, KNOWN, {"t"}) == set()
+    assert gone_topics(KNOWN, {}, ()) == set(), "the shard was dropped: so may be its topic"
+    assert gone_topics({"t": RowTopic("", 2)}, {}, {"t"}) == set()
+    assert gone_topics({}, {}, {"t"}) == set(), "it does not exist yet"
     error = gone_error("t", KNOWN["t"])
     assert "t is gone" in error.message
     assert "one" in error.message
