@@ -275,7 +275,7 @@ class Loads(Protocol):
 
     @property
     def chunk_rows(self) -> int:
-        """How many rows chunks are planned to have; each chunk is written in one transaction."""
+        """How many rows a chunk has at a source without limits; each chunk is one transaction."""
         ...
 
     def prepare(self) -> None:

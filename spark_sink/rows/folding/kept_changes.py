@@ -95,7 +95,7 @@ class KeptChanges:
             for number in numbers
         ]
 
-    def starts(self) -> list[int]:
+    def first_offsets(self) -> list[int]:
         """For each batch of ``batches``: the lowest offset of the changes in it."""
         return [group.first_offset() for group in self._groups]
 

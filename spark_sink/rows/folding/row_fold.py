@@ -367,9 +367,9 @@ class RowFold:
         """
         return self._kept.batches([fold._kept for fold in others])
 
-    def starts(self) -> list[int]:
+    def first_offsets(self) -> list[int]:
         """For each batch of ``batches``: the lowest offset of the changes in it."""
-        return self._kept.starts()
+        return self._kept.first_offsets()
 
     def one_by_one(self) -> Iterator[tuple[int, Batch]]:
         """The kept changes one by one, each with its offset: to find the one that is refused.

@@ -51,7 +51,7 @@ MISREAD: dict[str, tuple[str, str]] = {
 """Charset → characters that it does not have, and the characters that they stand for."""
 
 
-def translation(charset: str) -> dict[int, int] | None:
+def repair_table(charset: str) -> dict[int, int] | None:
     """The table for ``str.translate``; None for a charset that is not misread."""
     pair = MISREAD.get(charset)
     return None if pair is None else str.maketrans(*pair)

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from shardmerge.connectors.debezium.value_limits import UNREADABLE_CHARSETS
 from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
 
-from .charset_repairs import NO_CHARACTER, element_reader, may_lack_characters, translation
+from .charset_repairs import NO_CHARACTER, element_reader, may_lack_characters, repair_table
 from .column_values import ColumnValues, UnfitValue, around_nulls, joined_alike
 from .forms import Form, form_of
 from .times import checked_days, checked_ms, checked_us, timestamps
@@ -202,7 +202,7 @@ def _characters(charset: str) -> Convert:
         )
     if not may_lack_characters(charset):
         return _as_they_are
-    table = translation(charset)
+    table = repair_table(charset)
 
     def convert(values: ColumnValues, nulls: bool) -> ColumnValues:
         text = "".join(filter(None, values))

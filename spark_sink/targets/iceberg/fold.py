@@ -266,13 +266,13 @@ def _outcome_and_lines(lane: _Lane, read: _Read) -> tuple[Folded, list[str]] | N
         return None
     keys = [batch.key if isinstance(batch, Batch) else () for batch in batches]
     if task.stream.undoes and len(set(keys)) > 1 and not lane.refusals:
-        lane.refusals[fold.starts()[0]] = SEVERAL_KEYS
+        lane.refusals[fold.first_offsets()[0]] = SEVERAL_KEYS
         return None
     if task.stream.undoes and fold.end is not None:
         return Folded(lane.task.number, _not_taken_back(task, fold), (), 0, 0), []
     if keys and any(key != keys[0] for key in keys):
         # The shard got another primary key here: later rows need another MERGE.
-        lane.end_offset = fold.starts()[next(n for n, k in enumerate(keys) if k != keys[0])]
+        lane.end_offset = fold.first_offsets()[next(n for n, k in enumerate(keys) if k != keys[0])]
         return None
     lines: list[str] = []
     try:
@@ -317,4 +317,4 @@ def _refuse(lane: _Lane, fold: RowFold, error: Unwritable) -> None:
             lane.refusals[offset] = Refusal(found.reason, found.hint, code=found.code)
             return
     # Rows without a key are not kept as single changes, so the first row is refused.
-    lane.refusals[fold.starts()[0]] = Refusal(error.reason, error.hint, code=error.code)
+    lane.refusals[fold.first_offsets()[0]] = Refusal(error.reason, error.hint, code=error.code)

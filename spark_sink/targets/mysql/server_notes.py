@@ -36,7 +36,7 @@ Source: MySQL 8.0 Error Message Reference, MariaDB Error Code Reference.
 """
 
 
-def decisive(said: Sequence[ServerNote], count: int) -> ServerNote | None:
+def changed_value_note(said: Sequence[ServerNote], count: int) -> ServerNote | None:
     """The first note that may mean that a value is not stored as it was written.
 
     Args:

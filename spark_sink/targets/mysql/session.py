@@ -25,7 +25,7 @@ from shardmerge.schemas.pipeline.tls import Tls
 
 from . import tidb_loads
 from .server_errors import LOST, PACKET_TOO_LARGE, RESULT_TOO_LARGE, RETRYABLE
-from .server_notes import ServerNote, decisive
+from .server_notes import ServerNote, changed_value_note
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
@@ -254,7 +254,7 @@ class MySqlSession:
         count = cursor.warning_count
         cursor.execute("SHOW WARNINGS")
         said = [ServerNote(str(level), int(n), str(text)) for level, n, text in cursor.fetchall()]
-        note = decisive(said, count)
+        note = changed_value_note(said, count)
         if note is None:
             return
         if note.number == RESULT_TOO_LARGE:

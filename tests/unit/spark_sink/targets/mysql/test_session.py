@@ -12,7 +12,7 @@ from shardmerge.connectors.access.mysql import NOT_ADMITTED
 from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
-from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, decisive
+from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, changed_value_note
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 PACKET = 1 << 16
@@ -200,8 +200,8 @@ def test_a_value_that_is_stored_otherwise_is_refused_whatever_its_level(
 
 def test_notes_that_the_server_keeps_back_are_not_taken_for_harmless() -> None:
     told = [ServerNote(*RANGE_MEMORY)]
-    assert decisive(told, 1) is None
-    kept_back = decisive(told, 70)
+    assert changed_value_note(told, 1) is None
+    kept_back = changed_value_note(told, 70)
     assert kept_back is not None and kept_back.text.startswith("70 warnings")
 
 
