@@ -42,8 +42,8 @@ def telling_errors() -> Iterator[None]:
         raise SystemExit(ExitCode.UNANSWERED) from None
 
 
-def loaded(module: str, extra: str) -> ModuleType:
-    """A module whose packages only some machines have.
+def imported(module: str, extra: str) -> ModuleType:
+    """Import a module whose packages only some machines have.
 
     Args:
         module: Its full name.

@@ -12,7 +12,7 @@ import click
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.spark_sink.process.settings import settings_from
 
-from .endings import loaded
+from .endings import imported
 from .options import FILE, json_option
 from .parameters import read_pipeline
 from .screen import print_json
@@ -75,7 +75,7 @@ def _maintain(
                 code="SM-5601",
             )
         settings = settings_from(["--pipeline", str(path)], os.environ)
-        module = loaded("shardmerge.spark_sink.targets.iceberg.maintenance", "spark")
+        module = imported("shardmerge.spark_sink.targets.iceberg.maintenance", "spark")
         maintenance = module.Maintenance(settings, pipeline)
         try:
             for done in work(maintenance):

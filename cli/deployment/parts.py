@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from shardmerge.cli.endings import loaded
+from shardmerge.cli.endings import imported
 from shardmerge.cli.options import pipeline_option
 
 
@@ -39,7 +39,7 @@ def agents(
     arguments = [
         str(w) for name, value in given.items() if value is not None for w in (name, value)
     ]
-    raise SystemExit(loaded("shardmerge.agents.app", "agents").main(arguments))
+    raise SystemExit(imported("shardmerge.agents.app", "agents").main(arguments))
 
 
 @click.command()
@@ -73,4 +73,4 @@ def sink(
         word for name, value in given.items() if value is not None for word in (name, value)
     ]
     arguments += ["--metrics-per-shard"] if metrics_per_shard else []
-    raise SystemExit(loaded("shardmerge.spark_sink.job", "spark").main(arguments))
+    raise SystemExit(imported("shardmerge.spark_sink.job", "spark").main(arguments))

@@ -74,7 +74,7 @@ def rows_text(rows: int | None) -> str:
     return "rows unknown" if rows is None else f"about {rows:,} rows"
 
 
-def decided(decision: ShownDecision) -> str:
+def _headline(decision: ShownDecision) -> str:
     """What is decided, and for which target or shard."""
     if decision.outcome == "hold":
         word = "waits for the DDL lock" if decision.waits_for_lock else "HOLD"
@@ -96,7 +96,7 @@ def _step(step: ShownStep) -> Iterator[str]:
 
 def decision_lines(decision: ShownDecision) -> Iterator[str]:
     """What is decided, and what the target and the shards do."""
-    yield decided(decision)
+    yield _headline(decision)
     for side in decision.sides:
         yield f"  {side.definition}: {several(side.shards)}"
     for way in decision.ways:

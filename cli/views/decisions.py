@@ -86,7 +86,7 @@ def decision_line(decided: Decided, by: str, progress: SinkProgress | None) -> D
         reason=decision.reason,
         hint=decision.hint,
         statements=tuple(statement.sql for statement in decision.statements),
-        state=_became(decision, progress),
+        state=_statements_state(decision, progress),
         released=tuple(map(str, decision.released)),
         warnings=decision.warnings,
         code=decision.code,
@@ -99,7 +99,7 @@ def decision_line(decided: Decided, by: str, progress: SinkProgress | None) -> D
     )
 
 
-def _became(decision: Decision, progress: SinkProgress | None) -> str:
+def _statements_state(decision: Decision, progress: SinkProgress | None) -> str:
     if not decision.statements:
         return ""
     if progress is None:

@@ -73,7 +73,7 @@ def test_each_table_is_told_as_a_line_of_json(
     ]
     work = SimpleNamespace(compact=lambda: done, expire=lambda *_: done, close=lambda: None)
     loaded = SimpleNamespace(Maintenance=lambda *_: work)
-    monkeypatch.setattr(module, "loaded", lambda *_: loaded)
+    monkeypatch.setattr(module, "imported", lambda *_: loaded)
     path = tmp_path / "pipeline.toml"
     catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/tmp/w")))
     lake = Target("", 0, "", "", kind="iceberg", version="1.12.0", catalog=catalog)
