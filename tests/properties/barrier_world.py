@@ -198,8 +198,9 @@ class BarrierWorld(RuleBasedStateMachine):
         lineage: tuple[Lineage, ...],
     ) -> None:
         before = self.tracked.get(shard)
-        if event.snapshot and before is not None and after is not None:
-            # It is described anew: columns are the same by name.
+        if (event.snapshot or not lineage) and before is not None and after is not None:
+            # It is described anew, or created behind a DROP TABLE that no record tells of: columns
+            # are the same by name.
             was = {c.name for c in before.columns}
             lineage = tuple(Lineage(c.name, c.name if c.name in was else "") for c in after.columns)
         policies = replace(
