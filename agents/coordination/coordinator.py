@@ -146,7 +146,7 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
 
 
 def _settled(step: Step) -> Step:
-    """The step, whose state forgets copies of columns that nobody has any more."""
+    """The step; its state no longer lists copies of columns that nobody has any more."""
     return replace(step, state=step.state.with_known_copies())
 
 

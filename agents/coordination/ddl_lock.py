@@ -50,8 +50,8 @@ def having_made(state: TargetState, head: Head) -> int:
     """How many shards have made a change: those that wait with it, and those that already have it.
 
     A shard already has it when an operator executed its change, or when it arrived with the change.
-    The cost is one look at each different schema. Only if shards that wait with other changes could
-    complete the count, each of those is looked at too.
+    The cost is one look at each different schema. Shards that wait with other changes are looked at
+    one by one, but only when they could complete the count.
     """
     standing = sum(n for schema, n in state.standing.items() if head.is_in(schema))
     others = sum(state.heads.values()) - head.shards

@@ -59,7 +59,7 @@ def emit(
         change: What is answered.
         answer: Where the target moves to.
         tracked: The shard's schema after the change; None when the shard is gone.
-        releases: What opens; at most one entry per shard.
+        releases: The gates that open; at most one entry per shard.
         warnings: For the operator.
     """
     decision = _decision(state, change, tracked)
@@ -163,7 +163,7 @@ def hold(
         names: Identity → name in the target.
         why: What people are told.
         queue: See ``Hold``.
-        like: Another shard; this one counts with its schema from now on. None: it counts as before.
+        like: A shard whose schema counts for the held shard from now on; None: it counts as before.
         conflict: Whether the shards contradict each other; else the shard waits for the others.
     """
     known = state.shards.get(change.shard)

@@ -5,9 +5,9 @@ takes the identity of the target's column of that name if there is one, else a n
 next generation of its name, so that a value of a dropped column never comes back under a
 re-added name. Origin columns, which no shard has, have identities of their own (``origin``).
 
-A shard can rename a column to a name under which other shards already have a column, while it has
-none. The renamed column then takes the identity of the others' column, and the shard's rows are
-read again for it. Such a shard is behind the others, for now or for good.
+A shard can rename a column to a name that it has not used yet, but under which other shards
+already have a column. The renamed column then takes the identity of the others' column, and the
+shard's rows are read again for it. Such a shard is behind the others, for now or for good.
 
 Under ``RenamePolicy.COPY`` the first shard's rename gives its column a new identity, and a ``Copy``
 leads from the old identity to the new one (``copied_columns``). The same rename on the other
@@ -111,10 +111,10 @@ def _lineage(change: SchemaChange, before: Mapping[str, str]) -> tuple[Lineage, 
 
 
 def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage: Lineage) -> bool:
-    """Whether a shard renamed a column, now or earlier to a name that the target did not take.
+    """Whether a shard renamed a column: by this change, or earlier, and the target did not follow.
 
-    An earlier rename is tried again: the column that others have under the name may fit by its type
-    now. A column under its name at birth was not renamed by this shard. Under
+    An earlier rename is tried again, because the type of the others' column of that name may fit
+    by now. A column that still has its name at birth was not renamed by this shard. Under
     ``RenamePolicy.COPY`` only a rename by this change counts.
     """
     old, new = lineage.before.lower(), lineage.name.lower()
@@ -125,11 +125,11 @@ def _is_called_anew(state: TargetState, book: _NameBook, column_id: str, lineage
 
 
 def _called(state: TargetState, name: str) -> str | None:
-    """The identity that only shards know under this name; None unless there is exactly one.
+    """The identity that shards have under this name; None unless there is exactly one.
 
-    Such a shard has renamed the column and waits, or has not followed the others' rename yet. Only
-    called for a name that is new in the target. Looks at every different schema if columns were
-    renamed.
+    Only called for a name that is new in the target. A shard with such a column has renamed it and
+    waits, or has not followed the others' rename yet. The cost is one look at every different
+    schema if columns were renamed.
     """
     folded = name.lower()
     born = any(name_at_birth(column_id).lower() == folded for column_id in state.final.ids)
@@ -244,7 +244,7 @@ class _NameBook:
         return column_id
 
     def rename(self, column_id: str, lineage: Lineage) -> CodedText | None:
-        """Follow a rename in the target; a text why not, or None when nothing contradicts."""
+        """Rename the target's column; returns why that is not done, or None when it is."""
         current, old, new = self.names[column_id], lineage.before, lineage.name
         if old.lower() == new.lower() or current.lower() == new.lower():
             return None

@@ -2,15 +2,17 @@
 
 Theory of operation, for a change that brings one shard from one schema to another:
 
-1. If the *final* schemas have a join (after the change: post of every held shard, the effective
-   schema of the others), the target moves to it, and every shard held by a conflict is released.
-2. Otherwise, if the *effective* schemas have one (held shards count as before their conflicting
-   change) and this shard is not held, the target moves there; held shards stay held.
+1. A shard's *final* schema is its schema after all its changes, held ones included. If the final
+   schemas have a join, the target moves to it, and every shard held by a conflict is released.
+2. A shard's *effective* schema is the one before its conflicting change while the shard is held,
+   else the same as the final one. If only the effective schemas have a join and this shard is not
+   held, the target moves there; held shards stay held.
 3. Otherwise this shard is held at its gate: its rows wait there, its later changes are seen and
    tried by step 1, all other shards go on.
 
-Both joins are kept by indexes (``state``), so a change costs what it touches. Columns that are new
-in the target come in the order of the shard that changed, then by identity.
+Both joins are kept by indexes (``state``), so the cost of a change does not grow with the number of
+shards. Columns that are new in the target come in the order of the shard that changed, then by
+identity.
 
 No state is a dead end: undoing the conflicting change makes the final schemas equal to the
 effective ones, whose join exists by construction.
@@ -146,7 +148,7 @@ def _called_alike(
 
 
 def _renamed(tracked: ShardSchema, names: Mapping[str, str]) -> Refusal | None:
-    """Why a shard waits that renamed a column before the target did; None if it renamed none."""
+    """Why a shard waits, if it renamed a column before the target did; None if it did not."""
     for item in tracked.columns:
         known = names[item.id]
         if known.lower() != item.column.name.lower():

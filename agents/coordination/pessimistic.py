@@ -2,11 +2,11 @@
 
 Theory of operation, for a change that brings one shard from one schema to another:
 
-1. A change that leaves the shard's place in the join as it is (a comment, the place of a column)
-   needs no lock.
+1. A change that does not alter what the shard brings into the join (a comment, the place of a
+   column) needs no lock.
 2. Otherwise it is appended to the shard's queue, and the shard is held at the gate of its first
-   change there. A change that brings the shard back to a schema that it had in the queue takes
-   everything after that out again: whoever undoes a change leaves the lock.
+   change there. A change that brings the shard back to a schema in the queue removes
+   the later changes from the queue: a shard that undoes its change leaves the lock.
 3. When the first changes of all shards are the same (``ddl_lock``), the lock is complete: the
    change is executed once on the target, and its gates open; later changes of a queue stay. A
    shard that already has the change, because an operator executed it or because the shard arrived
@@ -15,9 +15,9 @@ Theory of operation, for a change that brings one shard from one schema to anoth
    executed at once. So shards that made the same changes in another order, or split into other
    statements, are not stuck; until then the difference is reported as a conflict.
 
-A hold stops rows only: a shard's later changes are seen while it is held. A shard that arrives
-while the lock is open and already has the schema after some of the waiting changes counts as
-having made them. A shard that leaves is not waited for.
+A hold stops rows only: a shard's later changes are seen while it is held. A shard can
+arrive while changes wait for the lock, and already have the schema after some of them. It counts as
+having made these. A shard that leaves is not waited for.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
 def _executed(
     known: ShardState | None, change: SchemaChange, assigned: Assigned, done: Settled
 ) -> Step:
-    """The answer to a change after which its shard, before it ``known``, is not held."""
+    """The answer to a change that leaves its shard not held; ``known`` is the shard before it."""
     opened = [
         Release(shard, through) for shard, through in done.releases.items() if shard != change.shard
     ]
@@ -182,7 +182,7 @@ def _executed(
 def _ahead(state: TargetState, shard: ShardId, tracked: ShardSchema) -> ShardState | None:
     """Another shard that waits for the lock and has this schema in its queue; None without one.
 
-    None too when another shard counts with this schema: then it is the schema before the changes.
+    Also None when another shard counts with this schema, since no waiting change leads to it then.
     """
     if not state.heads:
         return None
@@ -282,7 +282,7 @@ def _all_same(state: TargetState) -> bool:
 
 
 def _not_renamed(state: TargetState, assigned: Assigned) -> dict[str, str]:
-    """Names of all columns; those of the target's stay until a change is executed."""
+    """Identity → name; a column of the target keeps its name until a change is executed."""
     return {**assigned.names, **known_names(state)}
 
 

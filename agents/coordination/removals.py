@@ -27,7 +27,7 @@ def with_removal(state: TargetState, change: SchemaChange, step: Step) -> Step:
 
     Args:
         state: With the shard.
-        change: With which it left.
+        change: By which the shard left.
         step: Its answer.
     """
     if _deletes(state, change) and not _is_swap(change):
@@ -49,7 +49,7 @@ def without_leaving(state: TargetState, change: SchemaChange) -> TargetState:
 
     Args:
         state: With the shard.
-        change: With which it leaves.
+        change: By which the shard leaves.
     """
     remaining = state.without_shard(change.shard)
     if _deletes(state, change) or _is_swap(change):

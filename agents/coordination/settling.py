@@ -19,7 +19,7 @@ def settle(
     dialect: Dialect,
     comments: Mapping[str, str] = NO_COMMENTS,
 ) -> Settled | Refusal:
-    """The target's move by its mode, after something else than a schema change changed its state.
+    """The target's move by its mode, after its state changed without a schema change.
 
     Args:
         state: With the shards as they are.
@@ -32,7 +32,7 @@ def settle(
 
 
 def settle_or_stay(state: TargetState, dialect: Dialect) -> Settled:
-    """Like ``settle``, where no new schema counts: without a join the target stays."""
+    """Like ``settle``, when no new schema counts; if the schemas have no join, the target stays."""
     names = known_names(state)
     found = settle(state, names, dialect)
     return Settled(state, unmoved(state, names), {}) if isinstance(found, Refusal) else found

@@ -143,7 +143,7 @@ def unlock_discard(state: TargetState, known: ShardState, dialect: Dialect) -> S
 
 
 def with_opened(settled: Settled, opens: Mapping[ShardId, int]) -> Settled:
-    """The same, with the gates that a command itself opens."""
+    """``settled``, with the gates that a command itself opens."""
     releases = dict(settled.releases)
     for shard, through in opens.items():
         releases[shard] = max(through, releases.get(shard, 0))

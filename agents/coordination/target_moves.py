@@ -126,7 +126,7 @@ def join_target(
     )
     statements = diff(
         state.schema, columns, to, state.target, dialect,
-        copies=copies, renewed=lambda column_id: renewals.all_of(column_id, state, index),
+        copies=copies, renewed=lambda column_id: renewals.makes_anew(column_id, state, index),
         types=_types_between(state),
     )  # fmt: skip
     if isinstance(statements, CannotRender):
@@ -144,7 +144,7 @@ class Settled:
     """Where a target moves to with its shards' schemas as they are, and which gates open.
 
     Attributes:
-        state: With the shards as they count then; its target is still the one before.
+        state: With the shards as they count then, and the target's schema as it was before.
         answer: Where the target moves to.
         releases: Shard → version up to which its gates open.
     """

@@ -7,8 +7,9 @@ Theory of operation, for one event:
 1. A snapshot only describes: its CREATE statements count, its other statements are not executed.
 2. The statement is parsed and applied to the tracked tables. All tables of the source are tracked,
    routed or not, since a RENAME can bring any of them under a shard's name.
-3. Columns that Debezium's own parser sees must be those that we see; if not, one of the two is
-   wrong, and the table's schema is unknown.
+3. Our columns of a table are compared with those that Debezium's own parser sees. If the names
+   differ, the table's schema is unknown. Only if the statement changed the table and the numbers of
+   columns differ, our reading of the text counts (``Tracking._cross_check`` says why).
 4. A table whose schema cannot be told becomes ``Unknown``: every later change of it is an error
    too, until a CREATE TABLE or a snapshot describes it anew.
 5. Each routed table that changed gives one SchemaChange; arriving shards come before changed ones

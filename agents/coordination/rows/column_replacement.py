@@ -34,13 +34,13 @@ from shardmerge.schemas.records.schema_changes import SchemaChange
 from .rereads import is_read_again
 
 _MADE_ANEW = CodedText(
-    "the target's column was made anew, for values that it could not become", "SM-1808"
+    "the target's column was made anew, since its values may not be convertible", "SM-1808"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Renewals:
-    """Which columns of which shards are anew when a target moves.
+    """Which columns shards have dropped and added again (are *anew*) when a target moves.
 
     Attributes:
         before: The shards before the change; the hold of a shard tells what its changes did.
@@ -52,8 +52,11 @@ class Renewals:
     now: Mapping[ShardId, Set[str]] = field(default_factory=dict)
     held: Collection[ShardId] = ()
 
-    def all_of(self, column_id: str, state: TargetState, index: JoinIndex) -> bool:
-        """Whether no shard has the values of the target's column any more.
+    def makes_anew(self, column_id: str, state: TargetState, index: JoinIndex) -> bool:
+        """Whether the target's column is to be dropped and added again.
+
+        It is when some shard has given its values up, and no other shard has values that could
+        not be read again.
 
         Args:
             column_id: Its identity.

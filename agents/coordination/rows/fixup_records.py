@@ -1,4 +1,4 @@
-"""What is done about rows of one shard that differ: the record, the statement, the warnings."""
+"""What is done when a shard's rows differ from the target's: record, statement and warnings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OUTCOMES = {
 
 
 def fixup_of(new: TargetState, name: ShardId, found: Sequence[RowEffect], *, mended: bool) -> Fixup:
-    """The fix-up for effects on a shard's rows that the target's rows lack.
+    """The fix-up for effects that a shard's own rows had, and its rows in the target did not.
 
     Args:
         new: The state after the change.

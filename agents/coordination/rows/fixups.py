@@ -88,7 +88,7 @@ def with_fixups(
     had = [column for column in old.columns if column.id not in renewed]
     given_up = _given_up(old, new, moved)
     fills = next_fills(old.fills, had, new.columns, given_up)
-    # Of two copied columns now the one, now the other holds the values.
+    # A rename by copying has two columns: some rows have the values in one, some in the other.
     fills = {column_id: fill for column_id, fill in fills.items() if column_id not in copied}
     if fills != old.fills:
         new = replace(new, fills=fills)
@@ -175,7 +175,8 @@ def _moved(
 ) -> dict[str, str]:
     """Old → new identity of renamed columns whose values the target moves or has moved.
 
-    No row of the target has a column that only held changes had, so it may become any of its kin.
+    The values of a column of the target follow its renames. A column that only held changes had has
+    no values in the target, so renames in any direction may connect it with the new identity.
     """
     by_name = {item.column.name.lower(): item for item in before}
     there = {item.id for item in old.columns}

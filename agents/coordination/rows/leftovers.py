@@ -3,8 +3,9 @@
 A shard can give a column up: drop it, or rename it to one that others have. Its rows in the target
 keep their values in that column. These values do no harm until the target's column becomes
 narrower; then the target's server refuses the statement for values that no shard has any more. So
-the rows of every shard that lacks the column get the value of rows without it, like other rows that
-differ (``fixups``), and the statement that makes the column narrower waits for that.
+the rows of every shard that lacks the column get the value that rows without the column have. That
+is done like the other repairs of existing rows (``fixups``), and the statement that makes the
+column narrower waits for it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def leftover_effects(
     ]
     found: dict[ShardId, list[RowEffect]] = {}
     for item in narrower:
-        reason = "it has no such column any more, and its rows there may hold values of before"
+        reason = "it has no such column any more, and its rows in the target may hold old values"
         fill = fill_text(item.column)
         effect = RowEffect(item.id, item.column.name, fill, reason, code="SM-1809")
         for name, shard in new.shards.items():

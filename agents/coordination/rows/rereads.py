@@ -18,7 +18,7 @@ READ_AGAIN = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
 
 
 def is_read_again(policy: ExistingRows, shard: ShardId, schema: TableSchema | None) -> bool:
-    """Whether a snapshot brings the shard's rows again when the target has no other way to them."""
+    """Whether the policy wants the shard's rows read again, and a snapshot can read them."""
     return policy is ExistingRows.REREAD and not why_not_read_again(shard, schema)
 
 
@@ -27,7 +27,7 @@ def why_not_read_again(shard: ShardId, schema: TableSchema | None) -> str:
 
     Args:
         shard: Any.
-        schema: What it has; None when that is not known.
+        schema: The shard's schema; None when it is not known.
     """
     if schema is None or schema.primary_key is None:
         return "a table without a primary key cannot be read again"

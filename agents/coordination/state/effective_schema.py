@@ -33,7 +33,7 @@ def effective_when(schema: ShardSchema, actual: ShardSchema, counts: ShardSchema
     Args:
         schema: The shard's schema after the change.
         actual: Its schema before.
-        counts: With which one it counted before.
+        counts: The schema with which it counted before.
     """
     before, instead, found = _parts(actual), _parts(counts), _parts(schema)
     for key in before.keys() | instead.keys():
@@ -79,7 +79,7 @@ def left_out(actual: ShardSchema, counts: ShardSchema) -> frozenset[str]:
 
     Args:
         actual: The shard's schema.
-        counts: With which one it counts.
+        counts: The schema with which it counts.
     """
     columns = dict(zip(counts.ids, counts.schema.columns, strict=True))
     return frozenset(
@@ -116,7 +116,7 @@ def as_rows_fit(
     * Unique keys, checks and foreign keys that the shard does not keep do not count.
 
     Args:
-        counts: With which it is to count.
+        counts: The schema with which it is to count.
         actual: The shard's schema.
         elsewhere: Identities of columns with which other shards count.
         types: Which types of one column go together.

@@ -110,7 +110,7 @@ class ShardState:
 
     @property
     def final(self) -> ShardSchema | None:
-        """The schema with which it counts after all its changes; while unknown, the effective."""
+        """The schema with which it counts after all its changes; if unknown, ``effective``."""
         post = self.hold.post if self.hold else None
         return self.effective if post is None else self.effective_when(post)
 
@@ -121,7 +121,7 @@ class ShardState:
         return effective_when(schema, self.actual, self.effective)
 
     def having(self, schema: ShardSchema, hold: Hold | None = None) -> ShardState:
-        """The same shard when a change that brings this schema is executed."""
+        """The shard after a change that leads to this schema was executed on the target."""
         counts = self.effective_when(schema)
         actual = None if counts == schema else schema
         return replace(self, effective=counts, actual=actual, hold=hold)

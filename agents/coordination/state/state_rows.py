@@ -78,7 +78,7 @@ def changed_rows(
     Args:
         old: What is stored; the initial state when nothing is.
         new: Made from it.
-        shards: At least those that changed; comparing all would cost their number.
+        shards: All that changed, or more; to compare every shard would cost time for each.
         sources: Likewise.
     """
     target = new.target

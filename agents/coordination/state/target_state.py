@@ -2,8 +2,8 @@
 
 Nothing here decides; ``coordinator`` does. A changed state shares its structure with the one before
 it, and what is computed from the shards (the indexes of the two joins, the pool of schemas) is
-changed along with them: a change costs what it touches, not the number of shards. ``state_rows``
-has the stored form.
+changed along with them. So the cost of a change does not grow with the number of shards.
+``state_rows`` has the stored form.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class TargetState:
         return replace(route, **chosen) if chosen else route
 
     def following(self, policies: RoutePolicies) -> TargetState:
-        """The state in which these policies count; a target that exists keeps its origin."""
+        """The state with these policies; a target that exists keeps its origin columns."""
         if self.shards or self.schema is not None:
             policies = replace(policies, origin=self.policies.origin)
         return replace(self, policies=policies)

@@ -265,7 +265,9 @@ def test_values_that_a_shard_left_go_before_their_column_gets_narrower(origin: O
     gone = rollout.alter("s1", "DROP a")
     (fixup,) = gone.fixups
     assert (fixup.shard, fixup.columns) == (shard_of("s1"), ("a",))
-    assert fixup.reason.startswith("a: it has no such column any more, and its rows there may hold")
+    assert fixup.reason.startswith(
+        "a: it has no such column any more, and its rows in the target may hold old"
+    )
     narrower = "ALTER TABLE `merged`.`t` MODIFY COLUMN `a` int DEFAULT '3'"
     if origin is NO_ORIGIN:
         assert fixup.kind is FixupKind.SNAPSHOT
