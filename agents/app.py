@@ -56,8 +56,8 @@ def build_app(
 
     Args:
         pipeline: What is coordinated.
-        settings: Of the worker.
-        format_: Of our own records.
+        settings: How the worker runs.
+        format_: Format of our own records.
         check: Called before each write of the agents.
         path: Of the pipeline file, for the commands that pages show.
     """

@@ -118,7 +118,7 @@ class CoordinatorHandler:
             return Effects(sends=(_decision_send(self._ddl, step.decision),))
         touched = {*step.decision.released, *step.decision.pauses}
         shard = came.shard
-        # A shard that was taken out is in the state before a command only.
+        # After a command that took its shard out, the state has the shard no more.
         if shard is not None and (isinstance(came, SchemaChange) or shard in state.shards):
             touched.add(shard)
         return self._effects(state, step, touched, came.id.source)

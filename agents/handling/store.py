@@ -155,7 +155,7 @@ class TargetStates:
                 if parsed is not None:
                     found.setdefault(parsed[0], []).append(key)
             for other, keys in found.items():
-                # None: the target is in another partition than the record at hand.
+                # None: the target's partition is another one than the partition of this record.
                 now = rows.get(state_rows.header_key(other))
                 if now is not None:
                     self._listed[other] = (now, keys)

@@ -23,10 +23,10 @@ def changelog(pipeline: Pipeline, table: str = COORDINATOR_TABLE) -> str:
 
 
 def table_of(records: Iterable[StoredRecord]) -> Effects:
-    """The puts that make the table, however far its worker is with a record.
+    """The puts that make the table, complete even while its worker is performing a record.
 
-    Where a record was at hand, its rows may be there in part. It tells all of them itself, so they
-    are completed.
+    Of the rows of a record at hand, only a part may be there. The record at hand contains all of
+    them, so the others are added.
 
     Args:
         records: Of the changelog, each partition's in order of their offsets.

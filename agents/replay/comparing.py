@@ -133,7 +133,7 @@ class Keyed(Expecting):
 
     @abstractmethod
     def _identity(self, send: Send) -> Identity:
-        """Of what must be there."""
+        """The identity of a record that must be there."""
 
     def expect(self, send: Send, cause: StoredRecord) -> None:
         """See ``Expecting``."""

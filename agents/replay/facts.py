@@ -123,7 +123,7 @@ def target_extras(state: TargetState) -> dict[str, Any]:
 
 
 def shard_extras(shard: ShardState) -> dict[str, Any]:
-    """The same of a shard and of its hold."""
+    """The compared fields of a shard and its hold that have no place of their own in the facts."""
     found = _extras(shard, _SHARD_TOLD)
     return {**found, **(_extras(shard.hold, _HOLD_TOLD) if shard.hold else {})}
 

@@ -46,12 +46,12 @@ class Step:
 
     @property
     def target(self) -> TargetTable | None:
-        """Of what came."""
+        """The target of what came."""
         return getattr(self.came, "target", None)
 
     @property
     def shard(self) -> ShardId | None:
-        """Of what came; None when it is about no single shard."""
+        """The shard of what came; None when it is about no single shard."""
         return getattr(self.came, "shard", None)
 
     @property

@@ -45,7 +45,7 @@ class Verification:
 
     @property
     def differences(self) -> tuple[Difference, ...]:
-        """Of all topics."""
+        """The differences in all topics."""
         return tuple(d for comparison in self.comparisons for d in comparison.differences)
 
 

@@ -123,7 +123,7 @@ Translate: TypeAlias = Callable[[SourceRecord], Coroutine[Any, Any, SourceRecord
 
 
 async def as_it_is(record: SourceRecord) -> SourceRecord:
-    """The record that the fold reads is the one that came."""
+    """The record unchanged: the fold reads it as it came."""
     return record
 
 
@@ -140,8 +140,8 @@ class Carrier:
     Attributes:
         passed: Called at each place of ``runtime.failpoints.PLACES``.
         completed: How many records were handled, repeated ones included.
-        next_offsets: Topic and partition → the offset of the record that is handled, or the one
-            behind the last one that was.
+        next_offsets: Topic and partition → the offset of the record that is being handled; between
+            records, the offset behind the last one that was handled.
     """
 
     def __init__(

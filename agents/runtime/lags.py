@@ -1,7 +1,8 @@
 """How far this worker's agents are behind their topics, as metrics.
 
 An end offset alone does not tell: Debezium's transactions leave markers behind the last record,
-which no agent ever gets. So the consumer's position counts once all that it has read is completed.
+which no agent ever gets. So once all that the consumer has read is completed, its position
+counts as reached.
 """
 
 from __future__ import annotations
@@ -70,6 +71,6 @@ class AgentLags:
                     at = self._carriers[agent].next_offsets.get((tp.topic, tp.partition))
                     lags[agent, tp.topic] += lag(end, position, read, at)
         except (TimeoutError, KafkaError, ConsumerNotStarted):
-            # It rebalances: what was not asked has no sample this time.
+            # The group rebalances, or Kafka is slow: the other partitions have no sample this time.
             pass
         return [Sample(catalog.AGENTS_LAG, labels, behind) for labels, behind in lags.items()]

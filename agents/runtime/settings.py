@@ -14,7 +14,7 @@ PREFIX = "SHARDMERGE_AGENTS_"
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Settings of one worker; what both runtimes must agree on is in the pipeline file.
+    """Settings of one worker; what all processes must agree on is in the pipeline file.
 
     Attributes:
         data_directory: Where the RocksDB tables are. Two workers never share one.

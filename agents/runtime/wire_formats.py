@@ -23,7 +23,7 @@ from .delivery import Translate, Wire
 log = logger(__name__)
 
 PAUSE_S = 2.0
-"""Before a registry that did not answer is asked again."""
+"""Pause before a registry that did not answer is asked again."""
 
 
 def wire(pipeline: Pipeline, format_: RecordFormat) -> Wire:

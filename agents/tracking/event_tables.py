@@ -134,7 +134,7 @@ class EventTables:
         return table_copies.lineage(known, before, schema)
 
     def _since(self, error: str) -> str:
-        """An error's headline with the place of the statement, for what comes later."""
+        """An error's headline with the statement's place, for the errors of later statements."""
         headline = error.partition("\n")[0]
         return f"at {self.event.position} {headline}"
 
@@ -144,7 +144,7 @@ class EventTables:
         return (found.charset, found.collation) if isinstance(found, DatabaseDefaults) else None
 
     def change_children(self, old: ShardId, new: ShardId, lineage: Sequence[Lineage] = ()) -> None:
-        """The foreign keys of other tables follow their parent's new name and its columns'."""
+        """Let other tables' foreign keys follow the new names of their parent and its columns."""
         renamed = {line.before.lower(): line.name for line in lineage if line.before}
         renamed = {before: name for before, name in renamed.items() if before != name.lower()}
         if old == new and not renamed:

@@ -293,9 +293,7 @@ class Tracking:
 
     def cannot_tell(self, error: SourceError) -> None:
         """The statement is not understood: whatever it concerns is unknown from here on."""
-        self.reason = (
-            f"the statement is not understood ({error.message}), and no shard has to do with it"
-        )
+        self.reason = f"the statement is not understood ({error.message}), and it concerns no shard"
         if self.event.snapshot and not self.event.tables:
             return
         names = concerned_tables(self.event.ddl, self.context)
@@ -303,7 +301,7 @@ class Tracking:
         hint = error.hint or DESCRIBE_ANEW
         if not shards:
             shards = dict.fromkeys(self.tables.tables_of(self.event.database))
-            hint = f"it is not clear which tables it concerns, so all of its database stand; {hint}"
+            hint = f"it is not clear which tables it concerns, so its whole database waits; {hint}"
         for shard in shards:
             self.tables.lose(shard, message(error), hint, error.code)
 

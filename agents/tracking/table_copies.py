@@ -8,7 +8,7 @@ the same ALTER on the table itself, because the tools copy values by the columns
   values. Neither knows RENAME COLUMN: the old column's values are lost, the new one has its
   default.
 * A column that is dropped and added again is new to gh-ost, which looks for DROP too.
-  pt-online-schema-change copies the old one's values, because both tables have the name.
+  pt-online-schema-change copies the old one's values, since both tables have a column so named.
 
 With gh-ost's ``--skip-renamed-columns``, which the binlog does not tell, CHANGE copies nothing.
 
@@ -36,7 +36,7 @@ def is_copy(table: str) -> bool:
 
 
 def created(schema: TableSchema) -> TableCopy:
-    """A new copy with this schema: each column gets the values of the table's of the same name."""
+    """A new copy: each column gets the values of the table's column of the same name."""
     return TableCopy(tuple(Lineage(c.name, c.name) for c in schema.columns))
 
 
