@@ -15,10 +15,10 @@ _TIME = "ts_sec"
 
 
 class BinlogReading:
-    """Watches a connector read up to where the binlog ended when an answer of it became due.
+    """Watches whether a connector still reads up to where the binlog ended when its answer was due.
 
     Args:
-        end: Where the binlog ended then.
+        end: Where the binlog ended at that moment.
     """
 
     def __init__(self, end: SourcePosition) -> None:

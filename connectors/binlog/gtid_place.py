@@ -1,8 +1,8 @@
-"""Which transactions a connector has read that reads the binlog by file and position. Pure.
+"""Which transactions are read by a connector that reads the binlog by file and position. Pure.
 
 Debezium reads by GTID where MySQL's ``gtid_mode`` is ON when its task starts, else by file and
-position. In that case its offset keeps the GTIDs of before, and only the binlog tells what it has
-read since.
+position. While it reads by file and position, the GTIDs in its offset do not change, and only the
+binlog tells what it has read since.
 
 Source: MySQL Reference Manual, "Replication Mode Concepts"; Debezium 3.6,
 ``BinlogStreamingChangeEventSource``; measured, tests/integration/connect/test_gtid_mode.py.
@@ -94,11 +94,11 @@ def offset_by_place(offset: SourceOffset, place: Place, executed: MySqlGtids) ->
     return offset.with_gtids(_all_read(offset, place), marked_for=server)
 
 
-def is_behind_its_place(offset: SourceOffset, place: Place) -> bool:
+def reads_by_position(offset: SourceOffset, place: Place) -> bool:
     """Whether a connector that moved without a new GTID in its offset reads by position.
 
-    A connector that reads by GTID moves like that only within a transaction, and right behind a
-    DDL. Then its position is behind at most one transaction that its GTIDs lack.
+    A connector that reads by GTID moves without a new GTID only within a transaction, and right
+    behind a DDL. Then at most one transaction before its position is missing in its GTIDs.
     """
     return _all_read(offset, place).count > _own(offset).count + 1
 

@@ -84,7 +84,7 @@ class MariaDbGtids:
         return domain in self.last and number <= self.last[domain][1]
 
     def adding(self, gtid: str) -> MariaDbGtids:
-        """With this transaction as the last of its domain, unless a later one is there."""
+        """The set with this transaction as the last of its domain, unless it has a later one."""
         domain, server, number = _parts(gtid)
         if self.has(gtid):
             return self

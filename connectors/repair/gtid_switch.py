@@ -26,10 +26,10 @@ from shardmerge.connectors.binlog.gtid_place import (
     REFUSED_WITHOUT_GTID,
     Place,
     first_anonymous,
-    is_behind_its_place,
     offset_by_gtid,
     offset_by_place,
     place_at,
+    reads_by_position,
 )
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.event_log import logger
@@ -172,7 +172,7 @@ class GtidSwitch:
             return None
         if str(seen.gtids) != str(offset.gtids):
             return False
-        return is_behind_its_place(offset, self._place(offset)) or None
+        return reads_by_position(offset, self._place(offset)) or None
 
     def _fit_to_gtids(self, offset: SourceOffset, *, is_stale: bool) -> Fitted:
         if not (is_stale or offset.gtids is None or offset.is_by_place):

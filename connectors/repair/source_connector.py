@@ -229,11 +229,11 @@ class SourceConnector:
     def tell(
         self, offset: SourceOffset, tables: Sequence[TableDescription], statement: str = ""
     ) -> None:
-        """Write tables behind the schema history; to do so again does no harm.
+        """Append descriptions of tables to the schema history; to do so again does no harm.
 
         Args:
             offset: Where the connector will start.
-            tables: As they are there.
+            tables: Descriptions of the tables as they are at that offset.
             statement: ``file:pos`` of the statement that made them so; "" for none.
         """
         for table in tables:

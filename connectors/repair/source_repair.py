@@ -1,4 +1,4 @@
-"""Brings one source's connector on when it has failed.
+"""Gets one source's connector going again when it has failed.
 
 A failed connector is restarted, and before that:
 
@@ -101,11 +101,13 @@ class SourceRepair:
     def set_aside(self) -> bool:
         """Stop the connector, for a reading of whole tables that Connect knows already.
 
-        Until that is deleted, and ``take_back`` is called, nothing else here touches the connector.
+        Until the reading is deleted, and ``take_back`` is called, nothing else here touches the
+        connector.
 
         Returns:
-            Whether that can be: it has an offset, behind its first snapshot, and no repair is at
-            work.
+            Whether the reading can go on. False while a repair is at work: the connector is not
+            stopped then. False, too, if the connector that was stopped has no offset, or is within
+            its first snapshot.
 
         Raises:
             StackError: Connect or the source does not answer, or it does not stop in time.
@@ -118,7 +120,7 @@ class SourceRepair:
             return offset is not None and not offset.is_snapshot
 
     def take_back(self) -> None:
-        """Let the connector run that ``set_aside`` stopped; do nothing if it runs.
+        """Let the connector that ``set_aside`` stopped run again; do nothing if it runs.
 
         Raises:
             StackError: Connect, Kafka or the source does not answer: call again later.
@@ -135,7 +137,7 @@ class SourceRepair:
             self._connector.go_on()
             self.times_taken_back += 1
 
-    def is_repaired(self) -> bool:
+    def is_under_repair(self) -> bool:
         """Whether a repair has begun and not ended.
 
         Raises:
@@ -167,7 +169,7 @@ class SourceRepair:
             return self._gtids.look()
 
     def attend(self, status: ConnectorStatus) -> Attended:
-        """Bring a failed connector on.
+        """Get a failed connector going again.
 
         Args:
             status: What Connect says of it.
@@ -198,7 +200,7 @@ class SourceRepair:
             return Attended.CORRECTED if corrected else Attended.RESTARTED
 
     def take_in(self) -> tuple[TableName, ...]:
-        """Let a connector that runs read tables again that it leaves out, if that is possible.
+        """Let a running connector read its left-out tables again, where that is possible.
 
         Returns:
             The tables.
@@ -215,9 +217,10 @@ class SourceRepair:
     def begin_anew(self) -> None:
         """Let a connector whose first snapshot has no position begin with that snapshot again.
 
-        Its offset becomes one of a snapshot that was interrupted later. The offset cannot be
-        deleted: Connect 4.3.1 never does so for a connector that has an offsets topic of its own
-        ("Cannot add partition to transaction while in state READY", measured).
+        It gets the offset of an interrupted snapshot, with the binlog's present end as position.
+        The offset cannot be deleted: Connect 4.3.1 never does so for a connector that has an
+        offsets topic of its own ("Cannot add partition to transaction while in state READY",
+        measured).
 
         Raises:
             StackError: Connect or the source does not answer: call again later.
@@ -265,7 +268,7 @@ class SourceRepair:
             return True
 
     def _tell_again(self, failure: Failure, *, corrected: bool) -> Attended:
-        """Tell Debezium a table again whose rows do not fit what it knows of the table."""
+        """Describe a table to Debezium again, since its rows do not fit Debezium's description."""
         connector, offset = self._connector, self._connector.offset()
         if offset is not None:
             records = connector.topics.history()

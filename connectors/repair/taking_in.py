@@ -1,4 +1,4 @@
-"""Lets a connector read the tables again that it leaves out, once the server can tell them."""
+"""Lets a connector read its left-out tables again, once the server can define them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logger(__name__)
 
 
 def take_in(connector: SourceConnector) -> tuple[TableName, ...]:
-    """Let a connector that runs read tables again that it leaves out.
+    """Let a running connector read its left-out tables again.
 
     Args:
         connector: Nobody else uses it meanwhile.

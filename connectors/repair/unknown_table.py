@@ -1,4 +1,4 @@
-"""Makes a table known that a connector has never heard of.
+"""Makes known a table that a connector has never heard of.
 
 Debezium lists a source's tables before it notes the place of its first snapshot. A table that is
 made between the two is in neither (measured, 3.6.1): the first row of it behind that place stops
@@ -38,7 +38,7 @@ class UnknownTable:
         self._connector = connector
 
     def make_known(self, failure: Failure) -> bool:
-        """Make the table known whose row stopped the connector, and let the connector run.
+        """Make known the table whose row stopped the connector, and let the connector run.
 
         Returns:
             Whether that was done. It is not done when the connector knows the table; when the

@@ -129,7 +129,7 @@ class TableReading:
             StackError: Connect, Kafka or the source does not answer, or refuses.
         """
         status = self._rest.status(self._connector)
-        if status is None or not status.is_running or self._repair.is_repaired():
+        if status is None or not status.is_running or self._repair.is_under_repair():
             return False
         offset = self._repair.offset()
         if offset is None or offset.is_snapshot:
@@ -148,7 +148,7 @@ class TableReading:
         return True
 
     def look(self) -> Read | GivenUp | None:
-        """Bring a reading on by as many steps as are possible now.
+        """Advance a reading by as many steps as are possible now.
 
         Returns:
             How one has ended, at this look; else None.
@@ -158,7 +158,7 @@ class TableReading:
             ContractError: A topic holds what nobody should have written there.
         """
         names = self.under_way()
-        # How it has ended is known before all of its end is done.
+        # The result of a reading is known before everything at its end is done.
         self._ended = self._ended or self._step(names)
         if self._ended is None:
             return None

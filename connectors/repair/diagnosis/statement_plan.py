@@ -165,7 +165,7 @@ def refuse_unknown_tables(
 def touched_later(
     names: Sequence[TableName], later: Iterable[Logged], context: ServerContext
 ) -> Mapping[TableName, Statement]:
-    """The first of some statements that makes, changes or removes each of these tables."""
+    """Table → the first statement in ``later`` that makes, changes or removes it."""
     found: dict[TableName, Statement] = {}
     for item in later:
         if isinstance(item, Statement):
@@ -204,6 +204,6 @@ def offset_past(
 
 
 def is_of_one(record: HistoryRecord, statements: Sequence[Statement]) -> bool:
-    """Whether Debezium wrote a record of its history for one of these statements."""
+    """Whether Debezium wrote this record of its history for one of these statements."""
     place = (record.offset.file, record.offset.pos)
     return not record.snapshot and place in {s.recorded for s in statements}

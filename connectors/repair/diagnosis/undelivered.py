@@ -89,7 +89,7 @@ class Gap:
     """What is between a connector's offset and the statement at which it failed.
 
     Attributes:
-        missing: What certainly is not delivered and concerns the asked tables.
+        missing: What certainly is not delivered and concerns the tables in question.
         partial: The rows event, if it concerns these tables, of which ``SourceOffset.row`` rows are
             delivered. Only its number of rows tells whether these are all.
         passed: Statements whose records are delivered, although the offset is before them.
@@ -176,7 +176,7 @@ def _is_row(statement: Statement) -> bool:
 
 
 def _stands_behind(offset: SourceOffset, statement: Statement) -> bool:
-    """Whether the offset is the one of the statement's own record, which is before its end."""
+    """Whether the offset is that of the statement's own record, before the statement's end."""
     return bool(offset.event) and (offset.file, offset.pos) == (statement.file, statement.begin)
 
 

@@ -55,7 +55,7 @@ class HistoryRecord:
         database: The default database; "" for none.
         is_own: Whether we wrote it.
         table: Of a record of ours with a text: Debezium's id of the table that it tells.
-        statement: Of a record of ours: ``file:pos`` of the statement that it is written for; "".
+        statement: Of a record of ours: ``file:pos`` of the statement it is for; "" for none.
     """
 
     offset: SourceOffset
@@ -71,8 +71,8 @@ class HistoryRecord:
     def is_by_place(self) -> bool:
         """Whether its statement was read by position, so that it has an order in one binlog only.
 
-        When a source reads by GTID again, what such records tell is written anew, as a snapshot's:
-        that also applies on another server's binlog.
+        When a source reads by GTID again, the tables of such records are written again as a
+        snapshot's records, which also apply on another server's binlog.
         """
         return not self.snapshot and (self.offset.gtids is None or self.offset.is_by_place)
 
@@ -261,7 +261,7 @@ def corrections(
 def table_records(
     source: str, offset: SourceOffset, ts_ms: int, *, table: str, text: str, statement: str = ""
 ) -> list[bytes]:
-    """The records that tell a table by a text, in order; see ``own_record``.
+    """The records that describe a table by a statement, in order; see ``own_record``.
 
     Debezium ignores a CREATE TABLE of a table that it knows, so a DROP TABLE comes first.
 

@@ -62,8 +62,8 @@ class OpenReadings:
     def wanted(self) -> tuple[Wanted, ...]:
         """The shards that have to be read now; sorted.
 
-        While a command that tells of a target's readings is not answered, none of its shards: if
-        the answer accepts these readings, another one would bring the rows twice.
+        No shard of a target is among them while a command that tells of its readings is not
+        answered: if the answer accepts these, another reading would bring the rows twice.
         """
         waiting = {t for offset, t in self._told.items() if offset not in self._answers}
         return tuple(

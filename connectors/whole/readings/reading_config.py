@@ -37,7 +37,7 @@ _CLOCK_SLACK_MS = 3_600_000
 
 
 def reading_topics_among(names: Iterable[str], connector: str) -> tuple[str, ...]:
-    """Those of some topics that only a reading for a source has made.
+    """The topics among ``names`` that readings of a source have made for themselves.
 
     Args:
         names: Of topics.

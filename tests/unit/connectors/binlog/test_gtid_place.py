@@ -14,10 +14,10 @@ from shardmerge.connectors.binlog.gtid_place import (
     NO_GTIDS,
     Place,
     first_anonymous,
-    is_behind_its_place,
     offset_by_gtid,
     offset_by_place,
     place_at,
+    reads_by_position,
 )
 from shardmerge.connectors.binlog.gtids import MySqlGtids, gtids_of
 from shardmerge.connectors.binlog.source_offset import SourceOffset
@@ -159,7 +159,7 @@ def test_an_offset_without_a_gtid_is_marked_when_its_server_has_one() -> None:
     ("numbers", "is_behind"), [("1-9", False), ("1-8", False), ("1-7", True), ("3-9", True)]
 )
 def test_by_gtid_an_offset_lacks_one_transaction_at_most(numbers: str, is_behind: bool) -> None:
-    assert is_behind_its_place(offset(numbers), PLACE) is is_behind
+    assert reads_by_position(offset(numbers), PLACE) is is_behind
 
 
 def test_an_event_of_another_file_ends_the_file() -> None:

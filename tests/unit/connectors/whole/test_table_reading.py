@@ -34,7 +34,7 @@ class Connect:
     states: dict[str, str] = field(default_factory=lambda: {OWN: "RUNNING"})
     offsets: dict[str, dict[str, Any]] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
-    is_repaired_: bool = False
+    is_under_repair_: bool = False
 
     def connectors(self) -> tuple[str, ...]:
         return tuple(self.states)
@@ -66,11 +66,11 @@ class Connect:
 
     # The repair of the source's own connector.
 
-    def is_repaired(self) -> bool:
-        return self.is_repaired_
+    def is_under_repair(self) -> bool:
+        return self.is_under_repair_
 
     def set_aside(self) -> bool:
-        if self.is_repaired_:
+        if self.is_under_repair_:
             return False
         self.states[OWN] = "STOPPED"
         self.done.append("set aside")
@@ -84,7 +84,7 @@ class Connect:
 class Repair:
     def __init__(self, connect: Connect, offset: dict[str, Any] | None) -> None:
         self._offset = offset
-        self.is_repaired, self.set_aside = connect.is_repaired, connect.set_aside
+        self.is_under_repair, self.set_aside = connect.is_under_repair, connect.set_aside
         self.take_back = connect.take_back
 
     def offset(self) -> SourceOffset | None:
@@ -157,8 +157,8 @@ def test_none_begins_before_its_first_snapshot_is_over(
     assert connect.done == []
 
 
-def test_none_begins_while_that_is_repaired(connect: Connect) -> None:
-    connect.is_repaired_ = True
+def test_none_begins_while_that_is_under_repair(connect: Connect) -> None:
+    connect.is_under_repair_ = True
     assert not reading_of(connect).begin(WANTED)
     assert connect.done == []
 
@@ -189,7 +189,7 @@ def own_is_resumed_by_hand(connect: Connect, name: str) -> None:
 
 def a_repair_has_begun(connect: Connect, name: str) -> None:
     connect.states[name] = "STOPPED"
-    connect.is_repaired_ = True
+    connect.is_under_repair_ = True
 
 
 @pytest.mark.parametrize(
