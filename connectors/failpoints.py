@@ -1,8 +1,8 @@
 """Places where a process kills itself, for tests of what a crash leaves behind.
 
 They are off unless a setting names one: ``<place>:<passing>``. When the process passes the place
-for that time, it ends as by ``kill -9``, without flushing anything. With ``:stop`` behind it the
-process stands still there, as by ``kill -STOP``, until it gets SIGCONT.
+for the time with that number, it ends as by ``kill -9``, without flushing anything. With ``:stop``
+behind it the process stands still there, as by ``kill -STOP``, until it gets SIGCONT.
 """
 
 from __future__ import annotations

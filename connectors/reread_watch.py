@@ -1,4 +1,4 @@
-"""Brings on the snapshots of single tables that a connector leaves unanswered.
+"""Sees to requests for snapshots of single tables that a connector leaves unanswered.
 
 The watch reads the requests, and the connectors' notices about them. When a connector is silent for
 long, the watch restarts it or sends its requests again: see ``open_requests``. A busy connector is
@@ -42,7 +42,7 @@ class RereadWatch:
         pipeline: Whose topics and connectors.
         rest: The Connect cluster.
         repairs: Connector's name → its repair, which restarts it where that is safe.
-        shortest_s: The silence after which an unanswered request is brought on.
+        shortest_s: The silence after which something is done about an unanswered request.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Restarts and repairs failed connectors, which Connect itself never does.
 
-It also brings unanswered requests for snapshots on (``reread_watch``), and has tables without a
+It also sees to unanswered requests for snapshots (``reread_watch``), and has tables without a
 primary key read as a whole where a decision asks for that (``whole``).
 
 After a restart of a MySQL server a Debezium task stays FAILED whatever its retry settings are

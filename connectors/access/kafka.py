@@ -92,7 +92,7 @@ def check_admitted(kafka: Kafka, timeout_s: float = _PROBE_S) -> None:
     """Raise ``StackError`` when a broker refuses the connection or the user.
 
     A client of Kafka tries for ever, and says in the end only that it reached no broker. So a
-    process asks once, when it starts. A broker that is away is no reason: it is waited for.
+    process asks once, when it starts. A broker that is away raises nothing: the process waits.
     """
     if refusal := _refusal(kafka, timeout_s):
         raise refusal
@@ -123,7 +123,7 @@ def unanswered(kafka: Kafka, error: KafkaException, what: str = "") -> StackErro
 
 
 def _refusal(kafka: Kafka, timeout_s: float, what: str = "") -> StackError | None:
-    """Why no broker admits us; None when one does, or none says."""
+    """Why no broker admits us; None when one does, or when none gives a reason."""
     if not kafka.client:
         return None
     heard: list[KafkaError] = []
@@ -174,7 +174,7 @@ def _refusal_text(kafka: Kafka, error: KafkaError) -> tuple[str, str, str]:
 
 
 def _tls_reason(kafka: Kafka) -> str:
-    """Why: librdkafka says of each certificate only that it could not be verified."""
+    """Why TLS fails, by a connection of Python's; librdkafka only says that it cannot verify."""
     context = broker_context(aiokafka_client(kafka.client))
     host, _, port = kafka.bootstrap_servers.split(",")[0].strip().rpartition(":")
     if context is None or not port.isdecimal():

@@ -66,8 +66,8 @@ def connect(server: Server, **options: Any) -> Connection:
     """A connection; ``options`` are PyMySQL's.
 
     Raises:
-        pymysql.MySQLError: As PyMySQL does; with ``TLS_FAILED`` and what is wrong, when TLS is;
-            with ``NO_PLUGIN`` when a password cannot be sent, because a package is missing.
+        pymysql.MySQLError: As PyMySQL does. Its number is ``TLS_FAILED`` when TLS fails, and
+            ``NO_PLUGIN`` when the password cannot be sent because a package is missing.
         ConfigError: The password, or a file, is not where the pipeline file says.
     """
     try:
@@ -92,10 +92,10 @@ def connect(server: Server, **options: Any) -> Connection:
 
 
 class ServerConnection(pymysql.connections.Connection):
-    """PyMySQL's connection; one context serves all those that check no certificate.
+    """PyMySQL's connection; all that check no certificate share one TLS context.
 
-    PyMySQL makes one for each connection, and loads the system's CAs into it, which nobody asks
-    then. That takes 20 ms of a processor.
+    PyMySQL makes a context for each connection and loads the system's CAs into it, which takes
+    20 ms of a processor. A connection that checks no certificate does not need them.
     """
 
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:

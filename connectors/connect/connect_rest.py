@@ -1,6 +1,6 @@
 """Kafka Connect's REST interface: create, update, wait for RUNNING, restart, delete.
 
-A worker answers 409 while its group rebalances and may time out while it joins it; both are
+A worker answers 409 while its group rebalances, and may time out while it joins the group; both are
 waited out here, so that a caller sees either an answer or a ``StackError`` with a hint.
 """
 
@@ -189,8 +189,8 @@ class ConnectRest:
         Args:
             name: Of the connector.
             timeout_s: The bound.
-            past: What it said before it got its present configuration: Connect goes on saying so
-                until it has stopped the old task, and a failure in it is waited out.
+            past: Its status before it got its present configuration. Connect reports this status
+                until it has stopped the old task, so a failure in it does not raise.
 
         Raises:
             StackError: It failed, with the first lines of the trace, or the bound passed.

@@ -14,12 +14,12 @@ def connector_name(pipeline: Pipeline, source: Source) -> str:
 
 
 def reading_name(pipeline: Pipeline, source: Source, token: str) -> str:
-    """The connector's name. ``token``: 12 hexadecimal digits that no earlier reading has."""
+    """The name of a whole reading's connector. ``token``: 12 hexadecimal digits, new each time."""
     return f"{connector_name(pipeline, source)}.whole.{token}"
 
 
 def readings_among(names: Iterable[str], connector: str) -> tuple[str, ...]:
-    """Those of some connectors that read whole tables for a source.
+    """The connectors among ``names`` that read whole tables for a source.
 
     Args:
         names: Of connectors.

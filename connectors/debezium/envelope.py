@@ -25,8 +25,8 @@ _NOT_A_SNAPSHOT = (None, "", "false", False, "incremental")
 executed while an incremental snapshot runs is a change, not a description."""
 
 EPOCH_FIELD = "shardmerge_epoch"
-"""Beside ``op`` and ``source`` of every record of a source whose epoch is not 0, as text; the
-connector is told to put it there (``source_config``)."""
+"""The field with the epoch, as text, beside ``op`` and ``source``. Every record of a source
+whose epoch is not 0 has it; the connector is told to put it there (``source_config``)."""
 
 UNREAD_FIELD = "shardmerge_unread"
 """In a record that a repair wrote: why the statement's tables are not known after it."""
@@ -77,8 +77,8 @@ class SchemaChangeEvent:
     Attributes:
         source: The source's name (the connector's ``topic.prefix``, from the record itself).
         offset: Of the record in the source's schema-change topic.
-        database: The database of the table that it changes, which is the statement's default
-            database only if it names no table with its database; "" when it has none.
+        database: The database of the table that the statement changes; "" for none. If the
+            statement names its tables without a database, this is its default database.
         ddl: As Debezium passes it on, comments around it stripped, but see ``whole_statement``.
         position: Start of the statement's binlog event, or where the snapshot was taken.
         snapshot: Whether it describes a starting state. Such a statement is never executed.

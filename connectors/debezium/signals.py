@@ -31,7 +31,7 @@ from .client_config import debezium_client
 from .envelope import unwrapped
 
 _SPECIAL = re.compile(r"[\s.\"'`,\\]")
-"""In a name they break Debezium's own way of writing a table's id (measured: not even refused)."""
+"""With one of these in a table's name Debezium misreads the table's id, silently (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Notice:
 
     Attributes:
         source: The source's name.
-        id: Of the signal that was read last when it was said.
+        id: Of the signal that the connector had read last when it wrote the notice.
         type: ``STARTED``, ``IN_PROGRESS``, ``TABLE_SCAN_COMPLETED``, ``COMPLETED``, ….
         status: Of a table's scan: ``SUCCEEDED``, ``EMPTY``, or why there was none.
         table: ``database.table`` that was scanned; "" elsewhere.
@@ -54,7 +54,7 @@ class Notice:
 
     @property
     def tells_scan(self) -> bool:
-        """Whether a table was read as a whole; rows of it that were sent precede the notice."""
+        """Whether it answers a request to read a table; rows that were read precede the notice."""
         # After SQL_EXCEPTION the rows were not read: it is asked for again.
         return self.type == "TABLE_SCAN_COMPLETED" and self.status != "SQL_EXCEPTION"
 

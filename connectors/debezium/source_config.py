@@ -170,7 +170,7 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
     Raises:
         ConfigError: The source's snapshot mode is not known, or an expression cannot be handed
             to Debezium as it is, or the signal table's database has no name, or a MariaDB source
-            is to be read without the schema history of ours.
+            is to be read without our schema history.
     """
     if source.flavour == "mariadb" and not pipeline.connect.exact_values:
         # Measured, tests/integration/connect/test_mariadb.py: silently, behind a DDL and a pause.

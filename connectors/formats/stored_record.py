@@ -1,7 +1,7 @@
 """A record of any topic as it stands in Kafka, and a partition's extent. Pure.
 
-Who reads topics as a whole (``topic_reader``), keeps them (a bundle) or compares them (replay)
-means these values.
+Whatever reads whole topics (``topic_reader``), stores them (a bundle) or compares them (replay)
+uses these values.
 """
 
 from __future__ import annotations

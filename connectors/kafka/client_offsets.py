@@ -6,7 +6,7 @@ from shardmerge.schemas.model.errors import StackError
 
 
 def answered(offset: int, topic: str, partition: int) -> int:
-    """An end or a beginning that was asked for, if the answer holds one.
+    """The offset in Kafka's answer to a question for the beginning or end of a partition.
 
     While a broker restarts, librdkafka answers without an error and with one of its own values
     (-1001, "invalid"; -1, "end"; -2, "beginning"): no place in a partition. (Measured.)

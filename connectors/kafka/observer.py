@@ -48,8 +48,8 @@ class SourceEvent:
     def concerns(self, databases: Collection[str]) -> bool:
         """Whether the statement is about one of these databases.
 
-        Measured: of CREATE INDEX and DROP INDEX Debezium names the session's database, "" without
-        one; the statement itself tells it then.
+        Measured: for CREATE INDEX and DROP INDEX Debezium names the session's database, or "" if
+        there is none. In that case the statement itself names the database.
         """
         if self.database:
             return self.database in databases

@@ -18,7 +18,7 @@ from .registry import RegistryAddress, SchemaRegistry
 
 log = logger(__name__)
 _PAUSE_S = 2.0
-"""Before a registry that did not answer is asked again."""
+"""Pause before a registry that did not answer is asked again."""
 
 
 def unchanged(value: bytes | None) -> bytes | None:

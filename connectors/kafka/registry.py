@@ -45,8 +45,8 @@ class RegistryAddress:
 
     Attributes:
         url: Of the interface's root, such as ``http://registry:8081``.
-        user, password: Of HTTP's basic authentication; no user: none. The password may be where it
-            is, see ``secrets``.
+        user, password: Of HTTP's basic authentication; no user: none. The password may be a
+            reference, see ``secrets``.
         nulls_are_lost: The converter that writes rows puts a column's default where the row has
             NULL (measured, Apicurio's 2.6.13; it has no setting for that, nor has 3.2.5).
         tls: Its certificates.
