@@ -55,7 +55,7 @@ class Line:
 
     Args:
         target: A server outside the line; None: the line starts a MySQL server for it.
-        secured, before_connect: Of the stack; ``access`` gives the pipeline what they ask for.
+        secured, before_connect: See ``LocalStack``; ``access`` makes the pipeline fit ``secured``.
 
     Attributes:
         pipeline: What it merges; known once started or attached.

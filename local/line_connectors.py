@@ -18,7 +18,7 @@ class LineConnectors:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._names = {source.name: connector_name(pipeline, source) for source in pipeline.sources}
-        # Who watches the line looks again by himself, so nothing is waited for here.
+        # Whatever watches the line asks again by itself, so nothing is waited for here.
         self._rest = ConnectRest.of(pipeline.connect, patience_s=0.0)
         self._lock = threading.Lock()
         self._pauses = 0

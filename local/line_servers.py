@@ -13,7 +13,7 @@ from shardmerge.schemas.pipeline.tls import Tls
 
 
 def by_owner(server: Source | Target, secured: Secured) -> Source | Target:
-    """A server of the stack, with the user who may do everything if it has others."""
+    """A server of the stack; if the stack is secured, with the user who may do everything."""
     if not secured.is_on:
         return server
     return replace(server, user=USER, password=PASSWORD, tls=Tls())

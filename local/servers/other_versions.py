@@ -91,7 +91,7 @@ _MARIADB_SYSTEM_TABLES = (
     "performance_tables.sql",
     "system_tables_data.sql",
 )
-"""The scripts that mariadb-install-db feeds to a bootstrapping server, but help and time zones.
+"""The scripts that mariadb-install-db runs on a new server, except those of help and time zones.
 Their names begin with ``mysql_``, since 11.8 with ``mariadb_``."""
 
 

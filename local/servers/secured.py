@@ -60,7 +60,7 @@ class Secured:
         )
 
     def save(self, directory: Path) -> None:
-        """Keep it for those who find the stack by its directory."""
+        """Write the settings into the stack's directory; ``saved_secured`` reads them."""
         if self.is_on:
             (directory / _FILE).write_text(json.dumps(asdict(self), indent=1) + "\n")
 
