@@ -109,8 +109,8 @@ def unknown_key(
     if told:
         name, part = next(iter(told.items()))
         return UnknownKey(
-            f"primary key {_text(parts)}: what rows that {name} had before got in {part} by DDL "
-            "the target cannot know",
+            f"primary key {_text(parts)}: the target cannot know which values in {part} DDL gave "
+            f"to rows that {name} had before",
             tuple(told),
         )
     old = state.schema.primary_key
@@ -121,12 +121,13 @@ def unknown_key(
     shards = tuple(shard.shard for shard, _ in known)
     if fresh and old is None and fresh == parts.keys():
         return UnknownKey(
-            f"primary key {_text(parts)}: rows of before, told apart by nothing, are alike in it",
+            f"primary key {_text(parts)}: rows from before it have no key, and are alike in the "
+            "new one",
             shards,
         )
     if fresh and lost:
         return UnknownKey(
-            f"primary key {_text(parts)}: rows that differ in {', '.join(lost)} alone have the "
+            f"primary key {_text(parts)}: rows that differ only in {', '.join(lost)} have the "
             f"same value in {', '.join(parts[i].name for i in sorted(fresh))}",
             shards,
         )
