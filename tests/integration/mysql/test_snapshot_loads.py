@@ -269,9 +269,15 @@ class Writer:
 
     def __enter__(self) -> Writer:
         self._thread.start()
-        while self.count < 20:
-            time.sleep(0.01)
+        self.goes_on(20)
         return self
+
+    def goes_on(self, statements: int) -> None:
+        """Wait until it has executed so many more statements."""
+        end = self.count + statements
+        while self.count < end:
+            assert self._thread.is_alive()
+            time.sleep(0.01)
 
     def __exit__(self, *_: object) -> None:
         self._ends.set()
@@ -313,10 +319,11 @@ def test_a_snapshot_and_what_follows_it_give_the_table(
         raise AssertionError("the table was locked")
 
     monkeypatch.setattr(table_snapshot, "lock_table", no_lock)
-    with Writer(line, 0.02):
+    with Writer(line, 0.02) as writer:
         result = line.read()
         assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE
         assert line.copy() is None
+        writer.goes_on(60)
     assert result.read_before is not None
     assert sum(line.rows("merged.t").values()) > ROWS // 3
     with connected(line.port) as connection, connection.cursor() as cursor:
@@ -334,9 +341,9 @@ def test_a_table_that_is_never_quiet_is_locked_for_a_moment(
     with Writer(line, 0.0) as writer:
         result = line.read()
         assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE
-        count = writer.count
+        # The lock is not held any more.
+        writer.goes_on(60)
         assert line.copy() is None
-    assert writer.count > count
     assert result.read_before is not None
     line.play_from(result.read_before)
     assert line.rows("merged.t") == line.rows("app.t_1")
