@@ -31,8 +31,9 @@ def prepare_signal_table(pipeline: Pipeline, source: Source, timeout_s: int = 10
     Raises:
         StackError: The server cannot be reached or refuses; the hint says what to grant.
     """
-    table = _name(pipeline, source)
-    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+    database = signal_database(pipeline, source)
+    table = _table(database)
+    with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
         try:
             for statement in signal_table_ddl(pipeline, source):
                 cursor.execute(statement)
@@ -76,8 +77,26 @@ def write_mark(
     Raises:
         StackError: The server cannot be reached or refuses; the hint says what to grant.
     """
-    table = _name(pipeline, source)
-    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+    write_mark_into(signal_database(pipeline, source), source, name, message, timeout_s)
+
+
+def write_mark_into(
+    database: str, source: Source, name: str, message: str, timeout_s: int = 10
+) -> None:
+    """As ``write_mark``, for a process that has no pipeline file.
+
+    Args:
+        database: Of the source's signal table (``signals.signal_database``).
+        source: The source.
+        name: See ``write_mark``.
+        message: See ``write_mark``.
+        timeout_s: For the connection.
+
+    Raises:
+        StackError: See ``write_mark``.
+    """
+    table = _table(database)
+    with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
         told = f'{{"message": "{message}"}}'
         cursor.execute(f"INSERT INTO {table} VALUES (%s, 'log', %s)", (name, told))
         cursor.execute(f"DELETE FROM {table} WHERE id = %s", (name,))
@@ -90,7 +109,8 @@ def version_and_mode(pipeline: Pipeline, source: Source, timeout_s: int = 10) ->
     Raises:
         StackError: The server cannot be reached or refuses.
     """
-    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+    database = signal_database(pipeline, source)
+    with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT VERSION(), @@GLOBAL.sql_mode")
         ((version, mode),) = cursor.fetchall()
         return str(version), str(mode)
@@ -102,19 +122,19 @@ def unread_by_debezium(pipeline: Pipeline, source: Source, timeout_s: int = 10) 
     Raises:
         StackError: The server cannot be reached or refuses.
     """
-    with _connected(pipeline, source, timeout_s) as connection, connection.cursor() as cursor:
+    database = signal_database(pipeline, source)
+    with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
         return unread_tables(cursor, source)
 
 
-def _name(pipeline: Pipeline, source: Source) -> str:
-    return f"{quote_identifier(signal_database(pipeline, source))}.{SIGNAL_TABLE}"
+def _table(database: str) -> str:
+    return f"{quote_identifier(database)}.{SIGNAL_TABLE}"
 
 
 @contextmanager
 def _connected(
-    pipeline: Pipeline, source: Source, timeout_s: int
+    database: str, source: Source, timeout_s: int
 ) -> Iterator[pymysql.Connection[Cursor]]:
-    database = quote_identifier(signal_database(pipeline, source))
     try:
         with connect(source, connect_timeout=timeout_s) as connection:
             yield connection
@@ -128,7 +148,8 @@ def _connected(
             ) from None
         raise StackError(
             f"source {source.name}: user {source.user!r} cannot make or write "
-            f"{_name(pipeline, source)}, which snapshots of single tables need: {reason}",
-            hint=f"GRANT CREATE, SELECT, INSERT, DELETE ON {database}.* TO {source.user!r}",
+            f"{_table(database)}, which snapshots of single tables need: {reason}",
+            hint=f"GRANT CREATE, SELECT, INSERT, DELETE ON {quote_identifier(database)}.*"
+            f" TO {source.user!r}",
             code="SM-4405",
         ) from None

@@ -134,10 +134,10 @@ def _first_load(source: Source, target_kind: str) -> None:
             hint=f"known: {', '.join(SNAPSHOTS)}",
             code="SM-5005",
         )
-    if source.load_connections < 1 or source.load_rows_per_s < 0:
+    if source.load_connections < 1 or min(source.load_rows_per_s, source.load_snapshot_s) < 0:
         raise ConfigError(
-            f"source {source.name}: load_connections must be at least 1, and load_rows_per_s at "
-            "least 0",
+            f"source {source.name}: load_connections must be at least 1, load_rows_per_s and "
+            "load_snapshot_s at least 0",
             code="SM-5004",
         )
     if not source.is_loaded:

@@ -77,6 +77,8 @@ class Source:
         load_connections: With ``spark``: how many chunks of tables are read at once, at most.
         load_rows_per_s: With ``spark``: how many rows a second are read, at most; 0 for no
             limit.
+        load_snapshot_s: With ``spark``: how many seconds a transaction may stay open that reads a
+            whole table as of one moment; 0 for no limit.
         epoch: Raise it by one whenever you point the connector to another server, or the server's
             binlog starts anew: positions of two binlogs have no order of their own.
         connect_password: What the connector's configuration has instead of ``password``: a
@@ -102,6 +104,7 @@ class Source:
     snapshot: str = "debezium"
     load_connections: int = 4
     load_rows_per_s: int = 0
+    load_snapshot_s: int = 3600
     epoch: int = 0
     connect_password: str = ""
     tls: Tls = field(default_factory=Tls)

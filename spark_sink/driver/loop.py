@@ -279,6 +279,7 @@ class Driver:
             loads=self._loads.latest,
             load_orders=self._loads.orders,
             loaded=self._loads.sources,
+            passed_over=self._loads.passed_over,
             routes=self._routes,
             writer_epoch=self._epoch,
         )

@@ -39,6 +39,20 @@ def session_settings(lock_wait_s: int, query_s: int, *, mariadb: bool) -> tuple[
     )
 
 
+def long_read_settings(query_s: int, *, mariadb: bool) -> tuple[str, ...]:
+    """Statements for a connection that reads a whole table by one SELECT.
+
+    Args:
+        query_s: Longest time of the SELECT; 0 for no limit.
+        mariadb: The kind of server.
+    """
+    longest = (
+        f"max_statement_time = {query_s}" if mariadb else f"max_execution_time = {query_s * 1000}"
+    )
+    # The server waits this long while the target takes what was read.
+    return (f"SET SESSION {longest}, net_write_timeout = 600",)
+
+
 def begin_snapshot() -> str:
     """Begins the transaction of a chunk. Its snapshot is taken at this moment."""
     return "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .load_state import ChunkState, Load
+from .load_state import ChunkState, Load, LoadKind
 
 LOADED_FIRST = "SM-1615"
 """Code of the reason why rows wait while their shard is loaded."""
@@ -50,11 +50,15 @@ def rows_of(load: Load) -> int:
 
 def load_text(load: Load) -> str:
     """What a shard's rows wait for, in words for people."""
+    if load.is_proven:
+        return f"its first load has read {rows_of(load)} rows: they are copied into the target"
     if load.is_read:
         return (
             f"its first load has read {rows_of(load)} rows: it waits until all schema changes up "
             "to there are known"
         )
+    if load.kind is LoadKind.SNAPSHOT and load.running:
+        return "its rows are loaded first: they are read as of one moment"
     done = sum(chunk.state is ChunkState.DONE for chunk in load.chunks)
     chunks = f"{done} of {len(load.chunks)} chunks" if load.is_planned else f"{done} chunks"
     return f"its rows are loaded first: {chunks}, {rows_of(load)} rows, are in the target"

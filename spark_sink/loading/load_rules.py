@@ -30,16 +30,21 @@ except through its base, which has moved already.
 
 Rows that were read at different moments are right only in the end. Where that is not enough, the
 whole table is read at one position S (``LoadKind.SNAPSHOT``), and rows of the stream before S are
-skipped: see ``kind_of``. A unique key that the target gets while chunks are loaded waits until the
-stream has passed the last chunk (``may_have_duplicates``).
+skipped (``passed_over_to``): see ``kind_of``. A unique key that the target gets while chunks are
+loaded waits until the stream has passed the last chunk (``may_have_duplicates``).
+
+Whether the target has another unique key is known when its table is there. Until then a load counts
+as a snapshot, so rows before its base are skipped (``chosen``). That is right for chunks, too: they
+are read behind the base, so they include what these rows did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.spark_sink.barrier.shard_gates import ShardGates
+from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
 
 from .load_state import Load, LoadKind
 
@@ -61,6 +66,40 @@ def kind_of(
     """
     is_simple = has_key and not has_other_unique_key and applies_every_operation
     return LoadKind.CHUNKS if is_simple else LoadKind.SNAPSHOT
+
+
+def chosen(
+    gates: ShardGates, load: Load, *, has_other_unique_key: bool, applies_every_operation: bool
+) -> Load:
+    """The load, to be read in the way that is right for it.
+
+    Nothing changes once a part of the shard was given out. A load that moved while its shard had no
+    primary key stays a snapshot: rows of the stream from before the key would be written twice.
+
+    Args:
+        gates: Of the shard.
+        load: Its load, at a base whose rows the target's table can take.
+        has_other_unique_key: See ``kind_of``.
+        applies_every_operation: See ``kind_of``.
+    """
+    if load.has_begun:
+        return load
+    passed = gates.gates[gates.upto(load.version) - 1 : base_index(gates, load) + 1]
+    kind = kind_of(
+        has_key=all(has_own_key(gate) for gate in passed),
+        has_other_unique_key=has_other_unique_key,
+        applies_every_operation=applies_every_operation,
+    )
+    if kind is LoadKind.SNAPSHOT and load.kind is LoadKind.CHUNKS and len(passed) > 1:
+        # Rows of the stream up to the base may have been applied.
+        return load
+    return load.read_as(kind)
+
+
+def has_own_key(gate: Gate) -> bool:
+    """Whether the shard itself has a primary key behind a gate; origin columns do not count."""
+    own = {c.column.name.lower() for c in gate.columns if origin_part(c.id) is None}
+    return any(name.lower() in own for name in gate.key)
 
 
 def base_index(gates: ShardGates, load: Load) -> int:
@@ -208,12 +247,14 @@ def may_have_duplicates(load: Load, applied_to: SourcePosition) -> bool:
     return not load.is_complete or any(end > applied_to for end in ends)
 
 
-def passes_over(load: Load, place: SourcePosition) -> bool:
-    """Whether a row of the stream is skipped, because a snapshot already includes it.
+def passed_over_to(gates: ShardGates, load: Load) -> SourcePosition | None:
+    """The position before which rows of the stream are skipped; None when none are.
 
-    Before the snapshot is taken, every row that can be reached precedes it: the stream stands at
-    the base, and the snapshot is taken behind the base.
+    A snapshot includes all rows from before its position. While there is no snapshot, the stream
+    stands at the base, and the snapshot will be taken behind the base.
     """
     if load.kind is LoadKind.CHUNKS:
-        return False
-    return load.position is None or place < load.position
+        return None
+    if load.is_complete:
+        return load.position
+    return gates.gates[base_index(gates, load)].position

@@ -116,6 +116,14 @@ class Load:
         return self.chunks[0].read_before if self.chunks else None
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a part of the shard was given out, since the load stands at its base or before.
+
+        A part that could not be written does not count.
+        """
+        return any(c.state is not ChunkState.PLANNED for c in self.chunks)
+
+    @property
     def is_read(self) -> bool:
         """Whether every row was read."""
         return self.is_planned and all(c.state is ChunkState.DONE for c in self.chunks)
@@ -152,6 +160,12 @@ class Load:
         left, right = self.chunks[number].range.cut(boundary)
         cut = self._with(Chunk(number, left))
         return replace(cut, chunks=(*cut.chunks, Chunk(len(cut.chunks), right)))
+
+    def read_as(self, kind: LoadKind) -> Load:
+        """Read the shard in this way (``load_rules.chosen``); nothing of it is read yet."""
+        if kind is self.kind:
+            return self
+        return replace(self, kind=kind, chunks=(), planned_to=None, is_planned=False)
 
     # --- chunks ---------------------------------------------------------------
 

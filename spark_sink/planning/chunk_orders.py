@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import OriginPart, origin_part
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule, rule_of
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.decisions import TargetDecisions
 from shardmerge.spark_sink.barrier.statements import bindings
-from shardmerge.spark_sink.loading.load_rules import kind_of
+from shardmerge.spark_sink.loading.load_rules import chosen, has_own_key
 from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
 
 from .ranges import ShardStream
@@ -34,6 +33,7 @@ class ChunkOrder:
         leave_out: The route's expression for the names of columns that are not read.
         most_rows: How many rows the chunk may have. One more is read, to see whether it has more.
         writer_epoch: Fencing token, as of ``RangeTask``.
+        signals: Database of the source's signal table; a snapshot writes a mark there.
     """
 
     load: Load
@@ -43,6 +43,7 @@ class ChunkOrder:
     leave_out: str
     most_rows: int
     writer_epoch: int
+    signals: str = ""
 
 
 class ChunkEnd(StrEnum):
@@ -92,7 +93,13 @@ class ChunkFailure:
 
 
 def chunk_order(
-    target: TargetDecisions, load: Load, number: int, state: SinkState, most_rows: int
+    target: TargetDecisions,
+    load: Load,
+    number: int,
+    state: SinkState,
+    most_rows: int,
+    *,
+    signals: str = "",
 ) -> ChunkOrder:
     """The order for a chunk that is given out.
 
@@ -102,6 +109,7 @@ def chunk_order(
         number: Of the chunk.
         state: See ``SinkState``.
         most_rows: See ``ChunkOrder``.
+        signals: See ``ChunkOrder``.
     """
     name = load.shard
     stream = shard_stream(target, name, None, state)
@@ -114,35 +122,50 @@ def chunk_order(
         leave_out=rule.leave_out if rule is not None else "",
         most_rows=most_rows,
         writer_epoch=state.writer_epoch,
+        signals=signals,
     )
 
 
-def unfit_for_chunks(target: TargetDecisions, name: ShardId, state: SinkState) -> str:
-    """Why a shard cannot be read in chunks, as far as decisions tell; "" when it can.
+def chosen_load(
+    target: TargetDecisions, load: Load, state: SinkState, *, has_other_unique_key: bool
+) -> Load:
+    """The load, to be read in chunks or as a snapshot (``load_rules.chosen``).
 
     Args:
         target: Everything decided for the shard's target.
-        name: The shard.
+        load: The shard's load, which stands at the shard's last gate.
+        state: See ``SinkState``.
+        has_other_unique_key: Whether the target's table has a unique key besides its primary key.
+    """
+    return chosen(
+        target.shards[load.shard],
+        load,
+        has_other_unique_key=has_other_unique_key,
+        applies_every_operation=not _passed_over(rule_of(state.routes, load.shard)),
+    )
+
+
+def unfit_for_chunks(target: TargetDecisions, load: Load, state: SinkState) -> str:
+    """Why a load that has read chunks cannot read more of them; "" when it can.
+
+    Args:
+        target: Everything decided for the shard's target.
+        load: The shard's load, as ``chosen_load`` has left it.
         state: See ``SinkState``.
     """
-    gate = target.shards[name].gates[-1]
-    rule = rule_of(state.routes, name)
-    own = {c.column.name.lower() for c in gate.columns if origin_part(c.id) is None}
-    has_key = any(key.lower() in own for key in gate.key)
-    passed_over = _passed_over(rule) if rule is not None else ""
-    kind = kind_of(
-        has_key=has_key, has_other_unique_key=False, applies_every_operation=not passed_over
-    )
-    if kind is LoadKind.SNAPSHOT:
-        what = passed_over if has_key else "it has no primary key"
-        return f"{what}, so its rows cannot be read at different moments"
-    if any(origin_part(c.id) is OriginPart.POSITION for c in gate.columns):
-        return "the target has an origin column for positions, and rows of a load have none"
+    if load.kind is LoadKind.SNAPSHOT:
+        return ""
+    if passed_over := _passed_over(rule_of(state.routes, load.shard)):
+        return passed_over
+    if not has_own_key(target.shards[load.shard].gates[-1]):
+        return "its primary key was dropped"
     return ""
 
 
-def _passed_over(rule: RoutingRule) -> str:
+def _passed_over(rule: RoutingRule | None) -> str:
     """Which operations of a route the target does not follow; "" when it follows all."""
+    if rule is None:
+        return ""
     if rule.ignore:
         return "its route ignores operations"
     return "its route keeps the rows of a TRUNCATE" if rule.keeps_truncated else ""

@@ -29,8 +29,8 @@ class Segment:
         live: False after the shard was dropped: a row here contradicts the tracked schema.
         added: Columns that the shard got between these held rows and their release: the target may
             need a value for them.
-        passed_over: The shard was dropped or taken out while it was held here: its rows are
-            skipped.
+        passed_over: Rows here are skipped. The shard was dropped or taken out while it was held
+            here, or a snapshot of its first load includes these rows.
         undone: The rows here were taken back and all come again later, so they are skipped.
         began_ms: Of the gate (``Gate.began_ms``). A snapshot row at ``start`` that is older belongs
             to an earlier snapshot.

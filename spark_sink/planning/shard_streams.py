@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from shardmerge.schemas.effects.value_changes import value_change
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.spark_sink.barrier.decisions import TargetDecisions
@@ -59,7 +63,7 @@ def shard_stream(
     return ShardStream(
         shard=name,
         target=target.target,
-        segments=tuple(segments),
+        segments=_behind(segments, state.passed_over.get(name)),
         stop=first,
         stop_began_ms=stop.gate.began_ms if stop is not None and stop.position == first else 0,
         partitions=watermarks.partitions.get(watermarks.topics.topic_of(name), 1),
@@ -71,6 +75,18 @@ def shard_stream(
         ignored=frozenset(rule.ignore) if rule is not None else frozenset(),
         groups=tuple(rule.group_values(name).items()) if rule is not None else (),
     )
+
+
+def _behind(segments: Sequence[Segment], place: SourcePosition | None) -> tuple[Segment, ...]:
+    """The segments, with all rows before a position passed over."""
+    before = [segment for segment in segments if place is not None and segment.start < place]
+    if place is None or not before:
+        return tuple(segments)
+    after = segments[len(before) :]
+    found = [replace(segment, passed_over=True) for segment in before]
+    if not after or after[0].start > place:
+        found.append(replace(before[-1], start=place, began_ms=0))
+    return (*found, *after)
 
 
 def _columns(

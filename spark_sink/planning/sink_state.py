@@ -37,6 +37,8 @@ class SinkState:
         load_orders: Shard → versions of the decisions that order it to be loaded; only shards of
             sources whose rows the sink reads itself.
         loaded: Those sources.
+        passed_over: Shard → position before which its rows are skipped, because a snapshot of its
+            first load includes them.
         routes: The routing rules; they say which rows, columns and operations are merged.
         writer_epoch: Of this driver.
     """
@@ -53,5 +55,6 @@ class SinkState:
     loads: Mapping[ShardId, Load] = field(default_factory=dict)
     load_orders: Mapping[ShardId, Sequence[int]] = field(default_factory=dict)
     loaded: Collection[str] = ()
+    passed_over: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
     routes: Sequence[RoutingRule] = ()
     writer_epoch: int = 0

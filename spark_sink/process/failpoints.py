@@ -17,11 +17,13 @@ PLACES = (
     "epoch-taken", "batch-planned", "batch-applied", "progress-published",
     "rows-read", "rows-written", "offsets-moved", "committed",
     "chunk-read", "chunk-written", "chunk-committed", "load-moved",
+    "rows-staged", "snapshot-copied",
     "statement-begun", "statement-executed", "statement-done",
     "rows-changed", "shard-emptied", "offsets-rewound", "restart-noted",
 )  # fmt: skip
 """By line: in a round of the driver; in a task; in a chunk of a first load, and when a load moves
-to another gate; around the statement of a decision; around a statement that changes rows."""
+to another gate; in a snapshot; around the statement of a decision; around a statement that changes
+rows."""
 
 
 def reach(place: str) -> None:

@@ -6,11 +6,12 @@ Values come as texts, or as bytes if the type is binary: PyMySQL's conversions a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import pymysql
+from pymysql.cursors import SSCursor
 
 from shardmerge.connectors.access.mysql import NOT_ADMITTED, Connection, connect
 from shardmerge.schemas.ddl.apply.statements import apply_create
@@ -24,6 +25,7 @@ from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.pipeline.source_server import server_context
 from shardmerge.spark_sink.loading.chunk_queries import (
     begin_snapshot,
+    long_read_settings,
     session_settings,
     show_table,
     table_statistics,
@@ -74,6 +76,49 @@ class TableReader:
     def rows(self, sql: str, most: int) -> Sequence[Sequence[Any]]:
         """See ``ChunkSource``."""
         return self._fetch(f"{sql} LIMIT {most}")
+
+    def parts(
+        self, sql: str, most: int, size: int
+    ) -> Generator[Sequence[Sequence[Any]], None, None]:
+        """The rows of a query, in parts, while the server sends them.
+
+        A reader that is left before the end is closed: the server would send the other rows first.
+
+        Args:
+            sql: The query.
+            most: How many rows a part has at most.
+            size: Of about how many bytes a part ends, if it has fewer rows.
+        """
+        with self._source_errors():
+            cursor = self._connected().cursor(SSCursor)
+            is_over = False
+            try:
+                cursor.execute(sql)
+                part, held = list[Sequence[Any]](), 0
+                while row := cursor.fetchone():
+                    part.append(row)
+                    held += sum(len(value) for value in row if value is not None)
+                    if len(part) >= most or held >= size:
+                        yield part
+                        part, held = [], 0
+                is_over = True
+                if part:
+                    yield part
+            finally:
+                if not is_over:
+                    self.close()
+                    # Without a result the cursor does not wait for the other rows.
+                    cursor._result = None  # type: ignore[attr-defined]
+                cursor.close()
+
+    def read_for(self, seconds: int) -> None:
+        """Let queries on this connection take this long; 0 for no limit."""
+        for statement in long_read_settings(seconds, mariadb=self._source.flavour == "mariadb"):
+            self._execute(statement)
+
+    def wait_for_locks(self, seconds: int) -> None:
+        """Wait this long for a lock of a table."""
+        self._execute(f"SET SESSION lock_wait_timeout = {seconds}")
 
     def query(self, sql: str) -> Sequence[Sequence[Any]]:
         """All rows of a query."""

@@ -12,12 +12,12 @@ Batches and statements of a writer with an earlier epoch are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
-from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.records.drift import Difference
@@ -271,7 +271,10 @@ class Batches(Protocol):
 
 
 class Loads(Protocol):
-    """The first loads of a pipeline's shards. All but ``run`` belongs to the driver's thread."""
+    """The first loads of a pipeline's shards.
+
+    Any thread may call ``run``, ``copy`` and ``forget_staged``; the others are the driver's.
+    """
 
     @property
     def chunk_rows(self) -> int:
@@ -303,14 +306,44 @@ class Loads(Protocol):
         """
         ...
 
+    def has_other_unique_key(self, target: TargetTable) -> bool:
+        """Whether a table has a unique key besides its primary key.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        ...
+
     def run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:
         """Read a chunk and write it, in one transaction with the mark that it is done.
+
+        The rows of a snapshot are only brought beside the target's table.
 
         Args:
             order: The chunk.
             source: Where its shard is.
             small: Whether it is not worth a Spark job.
         """
+        ...
+
+    def copy(self, order: ChunkOrder) -> ChunkFailure | None:
+        """Copy a snapshot's rows into the target; None when all of them are there.
+
+        Args:
+            order: For the chunk that is the whole snapshot, and is done.
+        """
+        ...
+
+    def staged(self) -> Collection[ShardId]:
+        """The shards that may have rows beside the target; raises ``TargetError``."""
+        ...
+
+    def forget_staged(self, loads: Collection[Load]) -> None:
+        """Drop the rows beside the target of loads that are complete; raises ``TargetError``."""
+        ...
+
+    def stop(self) -> None:
+        """End what would take long: snapshots that are being read."""
         ...
 
 

@@ -23,6 +23,12 @@ from .conftest import ROOT
 ROWS = 40_000
 SHARDS = {"s1": "t_1", "s2": "t_2"}
 ROUTE = RoutingRule(".*", "load_app", r"t_\d", "loaded", "t")
+WHOLE_ROWS = 8_000
+WHOLE = {"s1": ("k_1", "no_key"), "s2": ("u_1", "unique_too")}
+"""Source → a table whose rows must be of one moment, and its target."""
+WHOLE_ROUTES = tuple(
+    RoutingRule(".*", "load_app", table, "loaded", target) for table, target in WHOLE.values()
+)
 PATIENCE_S = 300.0
 
 
@@ -36,9 +42,18 @@ def loaded_by_the_sink(pipeline: Pipeline) -> Pipeline:
 
 
 def prepare(line: Line) -> None:
+    columns = {"k_1": "n INT, v VARCHAR(30)", "u_1": "id INT PRIMARY KEY, n INT UNIQUE, v INT"}
+    values = {"k_1": "n % 500, CONCAT('ä', n % 3)", "u_1": "n, n, n"}
     for number, (source, table) in enumerate(SHARDS.items()):
         with line.connect(source) as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE load_app")
+            whole, _ = WHOLE[source]
+            cursor.execute(f"CREATE TABLE load_app.{whole} ({columns[whole]})")
+            cursor.execute("SET SESSION cte_max_recursion_depth = 1000000")
+            cursor.execute(
+                f"INSERT INTO load_app.{whole} WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT"
+                f" n + 1 FROM i WHERE n < {WHOLE_ROWS}) SELECT {values[whole]} FROM i"
+            )
             # Keys are texts: the server cuts the table.
             cursor.execute(
                 f"CREATE TABLE load_app.{table} (id VARCHAR(12) PRIMARY KEY, n INT, v VARCHAR(30),"
@@ -86,6 +101,7 @@ class Traffic:
                 while not self._ends.wait(0.005):
                     key = f"{number}-{chance.randrange(1, ROWS + 1)}"
                     cursor.execute(self._statement(f"load_app.{table}", key, chance))
+                    cursor.execute(_of_whole(WHOLE[source][0], chance))
                     self.written[number] += 1
 
     def _statement(self, table: str, key: str, chance: random.Random) -> str:
@@ -100,14 +116,39 @@ class Traffic:
         )
 
 
+def _of_whole(table: str, chance: random.Random) -> str:
+    n, m = chance.randrange(WHOLE_ROWS), chance.randrange(WHOLE_ROWS)
+    if table == "k_1":
+        statements = (
+            f"INSERT INTO load_app.k_1 (n, v) VALUES ({n % 500}, 'ä0'), ({n % 500}, 'ä0')",
+            f"UPDATE load_app.k_1 SET v = 'b' WHERE n = {n % 500} LIMIT 2",
+            f"DELETE FROM load_app.k_1 WHERE n = {n % 500} LIMIT 2",
+        )
+    else:
+        statements = (
+            # Unique values move from row to row.
+            f"UPDATE load_app.u_1 SET n = NULL, v = v + 1 WHERE n = {n}",
+            f"UPDATE IGNORE load_app.u_1 SET n = {n} WHERE id = {m}",
+            f"DELETE FROM load_app.u_1 WHERE id = {n}",
+        )
+    return chance.choice(statements)
+
+
 def difference(line: Line) -> list[str]:
+    found = difference_of(line, "t", SHARDS)
+    for source, (table, target) in WHOLE.items():
+        found += difference_of(line, target, {source: table})
+    return found
+
+
+def difference_of(line: Line, target: str, tables: dict[str, str]) -> list[str]:
     try:
         with line.connect_target() as connection:
-            merged = read_table(connection, "loaded", "t")
+            merged = read_table(connection, "loaded", target)
         if merged is None:
-            return ["no target"]
+            return [f"no target {target}"]
         shards = []
-        for source, table in SHARDS.items():
+        for source, table in tables.items():
             with line.connect(source) as connection:
                 shard = read_table(connection, "load_app", table)
                 assert shard is not None
@@ -131,7 +172,7 @@ def loaded(line: Line, least: int) -> list[str]:
 @pytest.fixture
 def line() -> Iterator[Line]:
     directory = Path(tempfile.mkdtemp(prefix="e2e-load-", dir=ROOT / ".local"))
-    line = Line(directory, routes=(ROUTE,), access=loaded_by_the_sink)
+    line = Line(directory, routes=(ROUTE, *WHOLE_ROUTES), access=loaded_by_the_sink)
     try:
         line.start(lambda: prepare(line))
         yield line
@@ -150,6 +191,9 @@ def test_a_load_is_right_whatever_happens_meanwhile(line: Line) -> None:
         assert line.poll(lambda: loaded(line, 1), PATIENCE_S) == []
         alter(line, "s1", "ADD COLUMN more INT NOT NULL DEFAULT 7")
         line.kill("sink")
+        # The killed sink's snapshot does not have this column.
+        with line.connect("s1") as connection, connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE load_app.k_1 ADD COLUMN more INT")
         assert line.poll(lambda: loaded(line, 15_000), PATIENCE_S) == []
         alter(line, "s2", "MODIFY n BIGINT")
         line.kill_server("target")

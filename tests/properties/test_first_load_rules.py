@@ -12,10 +12,14 @@ import pytest
 
 from shardmerge.spark_sink.loading import load_rules
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
-from tests.properties.load_world import Ddl, Event, Image, Reading, Shape, World
+from tests.properties import load_snapshots
+from tests.properties.load_snapshots import Reading
+from tests.properties.load_source import Ddl, Event, Image, Shape
+from tests.properties.load_world import World
 
 KEYED, UNIQUE, KEYLESS = Shape(), Shape(has_unique=True), Shape(has_key=False)
 LATER = Shape(has_unique=True, unique_comes=True)
+IGNORING = Shape(ignores_deletes=True)
 MOST = 2_000
 """Histories that are tried; each rule needs far fewer."""
 ROW: Image = {"id": 1, "where": 0}
@@ -69,7 +73,46 @@ def a_unique_key_waits_for_the_load_alone(patch: Patch) -> None:
 
 
 def rows_before_a_snapshot_are_applied(patch: Patch) -> None:
-    patch.setattr(load_rules, "passes_over", lambda load, place: False)
+    patch.setattr(load_rules, "passed_over_to", lambda gates, load: None)
+
+
+def a_load_is_of_chunks_until_the_target_has_its_table(patch: Patch) -> None:
+    real = load_rules.passed_over_to
+    patch.setattr(
+        load_rules,
+        "passed_over_to",
+        lambda gates, load: real(gates, load) if load.has_begun or load.is_complete else None,
+    )
+
+
+def attempts_share_a_table(patch: Patch) -> None:
+    def stage(world: World, reading: Reading) -> bool:
+        reading.attempt = 1 if reading.attempt else 0
+        known = list(world.target.staged.get(1, ()))
+        ended = real(world, reading)
+        if reading.attempt and world.target.attempt > 1:
+            world.target.staged[1] = known + world.target.staged.pop(world.target.attempt, [])
+            world.target.attempt = reading.attempt = 1
+        return ended
+
+    real = load_snapshots.stage
+    patch.setattr(load_snapshots, "stage", stage)
+
+
+def an_attempt_that_does_not_count_is_finished(patch: Patch) -> None:
+    patch.setattr(World, "counts", lambda self, reading: True)
+
+
+def a_piece_is_noted_after_its_rows(patch: Patch) -> None:
+    real = World.note_copied
+
+    def note_copied(self: World, rows: int) -> None:
+        if self.random.random() < 0.3:
+            self.crash()
+        else:
+            real(self, rows)
+
+    patch.setattr(World, "note_copied", note_copied)
 
 
 def a_load_goes_on_in_a_table_that_was_made_again(patch: Patch) -> None:
@@ -170,9 +213,9 @@ def made_again_unseen(world: World) -> None:
     _all(world.replicate)
     assert world.cut()
     assert world.read()
-    assert world.write()
+    _all(world.write)
     world.prove()
-    world.copy()
+    _all(world.copy)
 
 
 def dropped_while_a_chunk_is_read(world: World) -> None:
@@ -210,6 +253,12 @@ MUTANTS: list[tuple[Callable[[Patch], None], Shape, Callable[[World], None] | No
     (a_unique_key_waits_for_the_load_alone, LATER, None),
     (rows_before_a_snapshot_are_applied, UNIQUE, None),
     (rows_before_a_snapshot_are_applied, KEYLESS, None),
+    (rows_before_a_snapshot_are_applied, IGNORING, None),
+    (every_table_is_read_in_chunks, IGNORING, None),
+    (a_load_is_of_chunks_until_the_target_has_its_table, KEYLESS, None),
+    (attempts_share_a_table, KEYLESS, None),
+    (an_attempt_that_does_not_count_is_finished, KEYLESS, None),
+    (a_piece_is_noted_after_its_rows, KEYLESS, None),
     (a_load_goes_on_in_a_table_that_was_made_again, KEYLESS, None),
     (an_order_does_not_reach_chunks_that_are_done, KEYED, None),
     (a_chunk_is_done_before_its_rows_are_written, KEYED, None),
@@ -247,6 +296,16 @@ def _play(world: World, history: Callable[[World], None] | None) -> None:
     else:
         history(world)
         world.settle()
+
+
+def test_attempts_to_read_a_snapshot_meet_each_other() -> None:
+    seen = dict.fromkeys(("late", "again"), 0)
+    for seed in range(100):
+        world = World(KEYLESS, seed)
+        world.run(100)
+        for what in seen:
+            seen[what] += world.seen[what]
+    assert min(seen.values()) > 0, seen
 
 
 def test_histories_have_what_the_argument_is_about() -> None:

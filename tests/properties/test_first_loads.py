@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.properties.load_world import Shape, World
+from tests.properties.load_source import Shape
+from tests.properties.load_world import World
 
 SHAPES = {
     "keyed": Shape(),
@@ -14,6 +15,8 @@ SHAPES = {
     "with another unique key": Shape(has_unique=True),
     "with a unique key that comes later": Shape(has_unique=True, unique_comes=True),
     "without a key": Shape(has_key=False),
+    "without a key, with a condition": Shape(has_key=False, condition=2),
+    "with an ignored operation": Shape(ignores_deletes=True),
 }
 seeds = st.integers(0, 1 << 32)
 

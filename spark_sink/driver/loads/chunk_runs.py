@@ -10,7 +10,7 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.spark_sink.loading.key_order import Boundary
-from shardmerge.spark_sink.loading.load_state import Chunk, Load
+from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
 from shardmerge.spark_sink.loading.load_turns import LoadLimits, RateBudget, next_chunks
 from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkEnd,
@@ -45,6 +45,7 @@ class ChunkRuns:
         target: Runs chunks.
         jobs, threads: Ask the sources.
         book: The loads.
+        signals: Source's name → the database of its signal table.
         small: A chunk with fewer rows is not worth a Spark job.
         clock: Monotonic seconds.
     """
@@ -57,12 +58,17 @@ class ChunkRuns:
         threads: LoadThreads,
         book: LoadBook,
         *,
+        signals: Mapping[str, str],
         small: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._sources, self._target, self._jobs = sources, target, jobs
+        self._sources, self._signals = sources, signals
+        self._target, self._jobs = target, jobs
         self._threads, self._book, self._small, self._clock = threads, book, small, clock
         self._planning: set[ShardId] = set()
+        # Two attempts to read one snapshot would each make the other one void, again and again. The
+        # book can plan a snapshot again while its reader still runs.
+        self._snapshots: set[ShardId] = set()
         self._rows: dict[ShardId, int] = {}
         self._budgets: dict[str, RateBudget] = {}
 
@@ -83,8 +89,8 @@ class ChunkRuns:
         name = asked.shard
         self._planning.discard(name)
         load = after = self._book.latest[name]
-        place = (asked.version, asked.base, asked.planned_to)
-        if (load.version, load.base, load.planned_to) != place or load.is_planned:
+        place = (asked.version, asked.kind, asked.base, asked.planned_to)
+        if (load.version, load.kind, load.base, load.planned_to) != place or load.is_planned:
             return
         self._rows[name] = part.rows
         if load.planned_to is None and part.is_last:
@@ -111,18 +117,28 @@ class ChunkRuns:
             TargetError: The target cannot be written now (``retryable``).
         """
         loads = [self._book.latest[name] for name in self._book.active]
-        may = [load.shard in ready for load in loads]
+        may = [load.shard in ready and load.shard not in self._snapshots for load in loads]
         turns = next_chunks(loads, may, self._limits(), self._budgets, MOST_CHUNKS)
         begun: dict[int, Load] = {}
         for turn in turns:
             begun[turn.load] = begun.get(turn.load, loads[turn.load]).begin(turn.number)
         self._book.keep([(loads[index], after) for index, after in begun.items()])
-        most = self._target.chunk_rows * _SPARE
         for turn in turns:
             load = begun[turn.load]
-            order = chunk_order(self._book.decided(load), load, turn.number, state, most)
-            small = self._rows.get(load.shard, self._small) < self._small
             source = self._sources[load.shard.source]
+            # Of a snapshot these are the rows that are held at once.
+            spare = 1 if load.kind is LoadKind.SNAPSHOT else _SPARE
+            order = chunk_order(
+                self._book.decided(load),
+                load,
+                turn.number,
+                state,
+                self._target.chunk_rows * spare,
+                signals=self._signals[source.name],
+            )
+            if load.kind is LoadKind.SNAPSHOT:
+                self._snapshots.add(load.shard)
+            small = self._rows.get(load.shard, self._small) < self._small
             given = (load.shard, turn.number, load.base)
             self._threads.begin(
                 partial(self._target.run, order, source, small=small),
@@ -148,6 +164,7 @@ class ChunkRuns:
 
     def _take(self, given: tuple[ShardId, int, int], result: ChunkResult | ChunkFailure) -> None:
         name, number, base = given
+        self._snapshots.discard(name)
         load = self._book.latest[name]
         if isinstance(result, ChunkFailure):
             if result.final:
@@ -161,7 +178,9 @@ class ChunkRuns:
             # The chunk's own transaction has stored this step.
             self._book.note(load.finish(number, result.rows, result.size, result.read_before))
             self._book.goes_on(name)
-            if (budget := self._budgets.get(name.source)) is not None:
+            budget = self._budgets.get(name.source)
+            # The reader of a snapshot keeps to the limit by itself.
+            if budget is not None and load.kind is LoadKind.CHUNKS:
                 self._budgets[name.source] = budget.without(result.rows)
         else:
             self._give_back(given)
@@ -172,6 +191,7 @@ class ChunkRuns:
                 self._split(name, number)
 
     def _failed(self, given: tuple[ShardId, int, int], error: Exception) -> None:
+        self._snapshots.discard(given[0])
         self._give_back(given)
         self._book.failed(given[0], error)
 

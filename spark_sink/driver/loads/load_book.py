@@ -10,6 +10,7 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.growing_pause import GrowingPause
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.spark_sink.barrier.applied import LoadPlace
 from shardmerge.spark_sink.barrier.decisions import TargetDecisions
 from shardmerge.spark_sink.barrier.shard_gates import ShardGates
@@ -17,6 +18,7 @@ from shardmerge.spark_sink.driver.applied_rows import AppliedRows
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST, rows_of
 from shardmerge.spark_sink.loading.load_orders import load_place
+from shardmerge.spark_sink.loading.load_rules import passed_over_to
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.progress import Trouble
 from shardmerge.spark_sink.targets.interface import Loads
@@ -68,6 +70,19 @@ class LoadBook:
         self._readings: dict[ShardId, int] = {}
         self._open: set[ShardId] = set()
         self._places: dict[ShardId, LoadPlace] = {}
+        self._elsewhere: dict[ShardId, SourcePosition] = {}
+
+    @property
+    def passed_over(self) -> Mapping[ShardId, SourcePosition]:
+        """Shard → position before which rows of its stream are skipped (``load_rules``)."""
+        found = dict(self._elsewhere)
+        for name, load in self.latest.items():
+            target = self._intake.decisions.targets.get(load.target)
+            if target is not None and name in target.shards:
+                place = passed_over_to(target.shards[name], load)
+                if place is not None:
+                    found[name] = place
+        return found
 
     def load(self) -> None:
         """Read the state from the target. Chunks that were given out are planned again.
@@ -82,6 +97,11 @@ class LoadBook:
         # Loads come in the order of their versions, so a later one replaces an earlier one.
         found = {load.shard: load for load in self._target.loads()}
         self.latest = {name: load for name, load in found.items() if name.source in self._sources}
+        self._elsewhere = {
+            name: load.position
+            for name, load in found.items()
+            if name not in self.latest and load.is_complete and load.position is not None
+        }
         self._places = {n: LoadPlace(f.base, None, 0, f.has_rows) for n, f in found.items()}
         self.keep([(load, load.give_all_back()) for load in self.latest.values()])
         # All completed loads were completed before this process first reads the topics' ends.

@@ -21,7 +21,7 @@ from shardmerge.spark_sink.kafka.load_marks import MarkSearch
 from shardmerge.spark_sink.loading.chunk_queries import key_extent, next_boundary
 from shardmerge.spark_sink.loading.chunk_ranges import even_boundaries
 from shardmerge.spark_sink.loading.key_order import Boundary, KeyColumn
-from shardmerge.spark_sink.loading.load_state import Chunk, Load
+from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
 from shardmerge.spark_sink.sources.table_reader import TableReader
 
 _PROOF_S = 60.0
@@ -96,6 +96,9 @@ class LoadJobs:
         """
         reader, shard, key = self._reader(source), load.shard, key_of(gate)
         count, size = reader.statistics(shard)
+        if load.kind is LoadKind.SNAPSHOT:
+            self._give_back(source, reader)
+            return PlannedPart((), True, count)
         rows = max(1, min(most_rows, _CHUNK_BYTES * max(count, 1) // max(size, 1)))
         if load.planned_to is None and len(key) == 1 and key[0].kind.is_integer:
             ((least, greatest),) = reader.query(key_extent(shard, key[0]))

@@ -90,7 +90,7 @@ class LoadProofs:
         waiting: dict[str, dict[ShardId, tuple[int, int]]] = {}
         for name in self._book.active:
             load = self._book.latest[name]
-            if load.is_read:
+            if load.is_read and not load.is_proven:
                 waiting.setdefault(name.source, {})[name] = (load.version, load.base)
         for source, bases in waiting.items():
             if source not in self._proving and not self._book.rests(source):

@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from shardmerge.connectors.debezium.signals import signal_database
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.driver.applied_rows import AppliedRows
 from shardmerge.spark_sink.kafka.intake import Intake
@@ -20,7 +22,7 @@ from shardmerge.spark_sink.loading.load_estimate import rows_of
 from shardmerge.spark_sink.loading.load_orders import load_orders, new_load
 from shardmerge.spark_sink.loading.load_rules import may_give_out, moved, next_base, next_order
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
-from shardmerge.spark_sink.planning.chunk_orders import unfit_for_chunks
+from shardmerge.spark_sink.planning.chunk_orders import chosen_load, unfit_for_chunks
 from shardmerge.spark_sink.planning.plan import BatchPlan, TargetPlan
 from shardmerge.spark_sink.planning.progress import Trouble
 from shardmerge.spark_sink.planning.sink_state import SinkState
@@ -32,6 +34,7 @@ from .load_book import LoadBook
 from .load_jobs import LoadJobs
 from .load_proofs import LoadProofs
 from .load_threads import LoadThreads
+from .snapshot_copies import SnapshotCopies
 
 log = logger(__name__)
 
@@ -74,6 +77,8 @@ class LoadRuns:
         self._target, self._jobs = target, jobs
         self._intake, self._rows = intake, rows
         self._seen = -1
+        # Target → number of its executed statements, and whether it has another unique key.
+        self._unique: dict[TargetTable, tuple[int, bool]] = {}
         self._book = LoadBook(
             target, intake=intake, rows=rows, sources=self.sources, epoch=epoch, clock=clock
         )
@@ -82,16 +87,29 @@ class LoadRuns:
         self._threads = LoadThreads(max(1, min(most, MOST_CHUNKS)))
         self._proofs = LoadProofs(sources, jobs, self._threads, intake, self._book)
         self._chunks: ChunkRuns | None = None
+        self._copies: SnapshotCopies | None = None
         if target is not None:
-            small = pipeline.sink.spark_min_records
+            self._copies = SnapshotCopies(target, self._threads, self._book)
             self._chunks = ChunkRuns(
-                sources, target, jobs, self._threads, self._book, small=small, clock=clock
+                sources,
+                target,
+                jobs,
+                self._threads,
+                self._book,
+                signals={name: signal_database(pipeline, each) for name, each in sources.items()},
+                small=pipeline.sink.spark_min_records,
+                clock=clock,
             )
 
     @property
     def latest(self) -> Mapping[ShardId, Load]:
         """Shard → its latest load, which its stream must follow."""
         return self._book.following
+
+    @property
+    def passed_over(self) -> Mapping[ShardId, SourcePosition]:
+        """Shard → position before which its rows are skipped: a snapshot includes them."""
+        return self._book.passed_over
 
     @property
     def troubles(self) -> Mapping[ShardId, Trouble]:
@@ -113,9 +131,13 @@ class LoadRuns:
         if self._target is not None and self.sources:
             self._target.prepare()
         self._book.load()
+        if self._copies is not None and self.sources:
+            self._copies.load()
 
     def stop(self) -> None:
-        """Wait for the chunks that run, and begin no others."""
+        """Wait for the chunks that run, end snapshots, and begin no others."""
+        if self._target is not None:
+            self._target.stop()
         self._threads.stop()
         self._jobs.close()
 
@@ -170,7 +192,7 @@ class LoadRuns:
                 elif latest.is_complete:
                     version = next_order(latest, orders)
                 if version is not None:
-                    load = new_load(name, target.target, version, LoadKind.CHUNKS, latest)
+                    load = new_load(name, target.target, version, LoadKind.SNAPSHOT, latest)
                     new.append((None, load))
         book.keep(new)
         for _, load in new:
@@ -192,7 +214,10 @@ class LoadRuns:
             WriterReplaced: Another writer took over.
             TargetError: The target cannot be written now (``retryable``).
         """
-        if not self._book.active or self._chunks is None:
+        if self._chunks is None or self._copies is None:
+            return False
+        self._copies.tidy()
+        if not self._book.active:
             return False
         plans = {plan.target: plan for plan in batch.targets}
         went_on = self._move(plans)
@@ -206,7 +231,9 @@ class LoadRuns:
             if name in plans[self._book.latest[name].target].blocked
         }
         self._proofs.commit(planned)
-        ready = self._ready(plans, state)
+        may_write = self._may_write(plans, state)
+        self._copies.begin(may_write, state)
+        ready = self._ready(may_write, plans, state)
         self._chunks.plan(ready)
         self._chunks.give_out(ready, state)
         self._proofs.seek_proof()
@@ -231,26 +258,53 @@ class LoadRuns:
             log.info("load_moved", shard=load.shard, decision=load.base, loaded_rows=rows_of(load))
         return bool(steps)
 
-    def _ready(
+    def _may_write(
         self, plans: Mapping[TargetTable, TargetPlan], state: SinkState
     ) -> dict[ShardId, Load]:
-        """The loads whose chunks may be planned and given out now."""
+        """The loads that do not pause, and whose targets may be written now."""
         found = {}
         for name in self._book.active:
             load = self._book.latest[name]
             target, plan = self._book.decided(load), plans[load.target]
-            blocked = plan.blocked.get(name)
             # Writing rows now would only take locks that the target's statements wait for.
-            if blocked is None or plan.ready or load.target in state.busy:
+            if name not in plan.blocked or plan.ready or load.target in state.busy:
                 continue
             if name in target.paused or not target.lives(name) or self._book.rests(name):
                 continue
-            has_base = self._proofs.has_base(load)
-            gates = target.shards[name]
-            if not may_give_out(gates, load, blocked, source_has_base=has_base):
-                continue
-            if unfit := unfit_for_chunks(target, name, state):
-                self._book.trouble(name, Trouble(unfit, _ELSEWHERE, "SM-1616"))
-                continue
             found[name] = load
         return found
+
+    def _ready(
+        self,
+        may_write: Mapping[ShardId, Load],
+        plans: Mapping[TargetTable, TargetPlan],
+        state: SinkState,
+    ) -> dict[ShardId, Load]:
+        """The loads whose chunks may be planned and given out now."""
+        found = {}
+        for name, load in may_write.items():
+            target = self._book.decided(load)
+            has_base, blocked = self._proofs.has_base(load), plans[load.target].blocked[name]
+            if not may_give_out(target.shards[name], load, blocked, source_has_base=has_base):
+                continue
+            chosen = self._chosen(load, state)
+            if unfit := unfit_for_chunks(target, chosen, state):
+                why = f"{unfit}, but chunks of its table were read at different moments"
+                self._book.trouble(name, Trouble(why, _ELSEWHERE, "SM-1616"))
+                continue
+            found[name] = chosen
+        return found
+
+    def _chosen(self, load: Load, state: SinkState) -> Load:
+        """The load, to be read in the way that is right for it."""
+        if load.has_begun or self._target is None:
+            return load
+        executed = len(state.executed.get(load.target, ()))
+        known = self._unique.get(load.target)
+        if known is None or known[0] != executed:
+            known = (executed, self._target.has_other_unique_key(load.target))
+            self._unique[load.target] = known
+        unique, decided = known[1], self._book.decided(load)
+        after = chosen_load(decided, load, state, has_other_unique_key=unique)
+        self._book.keep([(load, after)])
+        return after

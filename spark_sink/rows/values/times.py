@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from .column_values import Cells, ColumnValues, around_nulls, joined_alike
@@ -78,8 +79,12 @@ _TIMESTAMP = re.compile(r"0000-00-00T00:00:00(?:\.0{1,6})?Z")
 # --- from MySQL's text -------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)
 def day_of(text: str) -> int:
-    """``YYYY-MM-DD`` → days; raises ``ValueError`` for another text."""
+    """``YYYY-MM-DD`` → days; raises ``ValueError`` for another text.
+
+    The days of ten years are remembered: a table has few days, and each of them many times.
+    """
     found = _DATE.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no date")

@@ -192,6 +192,15 @@ class LoadStore:
         )
         return changed == 1
 
+    def is_given_out(self, load: Load, number: int, base: int) -> bool:
+        """Whether a chunk is still given out at a base; its row is locked until then."""
+        rows = self._session.query(
+            f"SELECT state FROM {self.table('load_chunks')} WHERE {self._where}"
+            " AND number = %s AND base = %s FOR UPDATE",
+            (*self._place(load), number, base),
+        )
+        return bool(rows) and rows[0][0] == ChunkState.RUNNING.value
+
     def is_done(self, load: Load, number: int, base: int) -> bool:
         """Whether a chunk that was given out at a base is marked as done, after a COMMIT was lost.
 

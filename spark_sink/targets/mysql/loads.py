@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from py4j.protocol import Py4JJavaError
 
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
-from shardmerge.spark_sink.loading.load_state import Load
+from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.process.python_workers import in_worker
 from shardmerge.spark_sink.process.spark_session import SparkStart
@@ -16,8 +17,12 @@ from shardmerge.spark_sink.process.spark_session import SparkStart
 from .control import ControlStore
 from .load_store import LoadStore
 from .session import MySqlSession
-from .tasks.chunk_runs import run_chunks
-from .tasks.connection import ApplyConfig
+from .snapshot_processes import SnapshotProcesses
+from .stage_store import StageStore
+from .tasks.bulk import read_shape
+from .tasks.chunk_runs import copy_snapshot, run_chunks
+from .tasks.connection import ApplyConfig, idle_connection
+from .tasks.staging import forget_stages
 
 _CHUNK_ROWS = 50_000
 """A chunk of so many rows is read in a few seconds, so that a source's snapshot is short; the
@@ -42,6 +47,8 @@ class MySqlLoads:
         self._config = config
         self._spark = spark
         self._store = LoadStore(session, config.control_database, config.pipeline)
+        self._stages = StageStore(session, config.control_database, config.pipeline)
+        self._processes = SnapshotProcesses(config)
 
     @property
     def chunk_rows(self) -> int:
@@ -51,6 +58,7 @@ class MySqlLoads:
     def prepare(self) -> None:
         """See ``interface.Loads``."""
         self._store.prepare()
+        self._stages.prepare()
 
     def loads(self) -> list[Load]:
         """See ``interface.Loads``."""
@@ -63,8 +71,32 @@ class MySqlLoads:
             for before, after in steps:
                 self._store.keep(before, after)
 
+    def has_other_unique_key(self, target: TargetTable) -> bool:
+        """See ``interface.Loads``."""
+        return read_shape(self._session, target).other_unique
+
+    def copy(self, order: ChunkOrder) -> ChunkFailure | None:
+        """See ``interface.Loads``."""
+        return copy_snapshot(order, self._config)
+
+    def staged(self) -> Collection[ShardId]:
+        """See ``interface.Loads``."""
+        return self._stages.shards()
+
+    def forget_staged(self, loads: Collection[Load]) -> None:
+        """See ``interface.Loads``."""
+        with idle_connection(self._config) as connection:
+            forget_stages(loads, connection)
+
+    def stop(self) -> None:
+        """See ``interface.Loads``."""
+        self._processes.stop()
+
     def run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:
         """See ``interface.Loads``."""
+        is_snapshot = order.load.kind is LoadKind.SNAPSHOT
+        if is_snapshot and not (small and not source.load_rows_per_s):
+            return self._processes.run(order, source)
         if small:
             return next(run_chunks([order], source, self._config))
         context = self._spark.session().sparkContext

@@ -57,6 +57,12 @@ def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
     )
 
 
+def replaces(shape: TableShape, key: Sequence[str]) -> bool:
+    """Whether REPLACE of a row deletes no row but the one with the same key."""
+    primary = {name.lower() for name in shape.primary_key}
+    return not shape.other_unique and primary == {name.lower() for name in key}
+
+
 def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch) -> int:
     """Write a batch inside the caller's transaction.
 
@@ -72,9 +78,7 @@ def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, ba
     Raises:
         TargetError: The target refuses a row, or warns about one.
     """
-    key = {k.lower() for k in batch.key}
-    replace = not shape.other_unique and {k.lower() for k in shape.primary_key} == key
-    grown = 0
+    replace, grown = replaces(shape, batch.key), 0
     if batch.deletes is not None:
         grown -= _delete(session, table, batch.key, batch.deletes)
     if not replace:

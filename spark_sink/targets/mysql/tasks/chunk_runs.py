@@ -1,10 +1,10 @@
-"""Runs one chunk of a first load: in a Spark worker, or in the driver when it is small."""
+"""Runs one chunk of a first load, or a snapshot: in a Spark worker, or in the driver."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 
 from shardmerge.schemas.model.errors import (
@@ -19,6 +19,7 @@ from shardmerge.schemas.pipeline.row_conditions import column_names
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.spark_sink.loading.chunk_queries import wanted_columns
 from shardmerge.spark_sink.loading.key_order import KeyColumn
+from shardmerge.spark_sink.loading.load_state import LoadKind
 from shardmerge.spark_sink.loading.row_filters import row_filter
 from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkEnd,
@@ -26,27 +27,24 @@ from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkOrder,
     ChunkResult,
 )
-from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedRows
-from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.segment_plan import plan_segment
 from shardmerge.spark_sink.rows.values.server_values import server_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
-from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
-from shardmerge.spark_sink.targets.mysql.server_errors import (
-    CONFLICTS,
-    LOST,
-    TRANSACTION_TOO_LARGE,
-)
+from shardmerge.spark_sink.sources.table_snapshot import TableSnapshot
+from shardmerge.spark_sink.targets.mysql.server_errors import TRANSACTION_TOO_LARGE
 
-from .bulk import lines_for
 from .chunk_task import ChunkTask, load_chunk
+from .chunk_writer import ChunkWriter
 from .connection import ApplyConfig, TaskConnection, idle_connection
 from .encoders import limits_of
 from .rounds import collector_resting
+from .snapshot_task import read_snapshot
+from .staging import StageWriter, copy_rows
 
-_ATTEMPTS = 5
-OTHER_KEY = "the target's table has another unique key, so rows cannot be read at different moments"
+_OTHER_KEY = (
+    "the target's table has another unique key, so rows cannot be read at different moments"
+)
 
 
 def run_chunks(
@@ -56,10 +54,14 @@ def run_chunks(
     for order in orders:
         shard, number = order.load.shard, order.chunk.number
         try:
-            with idle_connection(config) as connection, _idle_reader(source) as reader:
-                yield _run(order, reader, connection)
+            with idle_connection(config) as connection:
+                if order.load.kind is LoadKind.SNAPSHOT:
+                    yield _run_snapshot(order, source, connection)
+                else:
+                    with _idle_reader(source) as reader:
+                        yield _run(order, reader, connection)
         except TargetError as error:
-            if error.number in TRANSACTION_TOO_LARGE:
+            if error.number in TRANSACTION_TOO_LARGE and order.load.kind is LoadKind.CHUNKS:
                 yield ChunkResult(shard, number, ChunkEnd.TOO_LARGE)
             else:
                 yield _failure(order, error, final=isinstance(error, TargetLost))
@@ -75,12 +77,48 @@ def _failure(order: ChunkOrder, error: ShardMergeError, *, final: bool) -> Chunk
 def _run(order: ChunkOrder, reader: TableReader, connection: TaskConnection) -> ChunkResult:
     if connection.shape(order.load.target).other_unique:
         raise TargetError(
-            OTHER_KEY,
-            hint="let Debezium read the shard, see SM-1616",
+            _OTHER_KEY,
+            hint="drop the key, or let Debezium read the shard, see SM-1616",
             code="SM-1616",
         )
     with collector_resting():
         return load_chunk(chunk_task(order), reader, ChunkWriter(connection))
+
+
+def _run_snapshot(order: ChunkOrder, source: Source, connection: TaskConnection) -> ChunkResult:
+    task = chunk_task(order)
+    # A server may take only small transactions.
+    task = replace(task, most_rows=min(task.most_rows, connection.round_records))
+    snapshot = TableSnapshot(source, order.signals)
+    try:
+        with collector_resting():
+            return read_snapshot(task, snapshot, StageWriter(connection))
+    except TargetError as error:
+        if error.number in TRANSACTION_TOO_LARGE:
+            connection.shrink_rounds(task.most_rows)
+        raise
+
+
+def copy_snapshot(order: ChunkOrder, config: ApplyConfig) -> ChunkFailure | None:
+    """Copy the rows of a snapshot into the target; None when all of them are there.
+
+    Args:
+        order: For the load's chunk, which is done.
+        config: Of the target.
+    """
+    place = order.chunk.read_before
+    assert place is not None
+    try:
+        with idle_connection(config) as connection:
+            try:
+                copy_rows(chunk_task(order), place, connection)
+            except TargetError as error:
+                if error.number in TRANSACTION_TOO_LARGE:
+                    connection.shrink_rounds(connection.round_records)
+                raise
+    except ShardMergeError as error:
+        return _failure(order, error, final=isinstance(error, ContractError | TargetLost))
+    return None
 
 
 def chunk_task(order: ChunkOrder) -> ChunkTask:
@@ -104,8 +142,12 @@ def chunk_task(order: ChunkOrder) -> ChunkTask:
     if where:
         needed |= {name.lower() for name in column_names(where)}
     columns = wanted_columns(own, targets.keys(), needed)
+    staged: dict[str, str] = {}
+    if order.load.kind is LoadKind.SNAPSHOT:
+        staged = {c.name: f"c{place}" for place, c in enumerate(own) if c.name in targets}
+    written = staged or targets
     loaded = tuple(
-        LoadedColumn(c.name, c.type, targets.get(c.name, ""), server_reader(c, limits_of(c.type)))
+        LoadedColumn(c.name, c.type, written.get(c.name, ""), server_reader(c, limits_of(c.type)))
         for c in columns
     )
     return ChunkTask(
@@ -118,55 +160,17 @@ def chunk_task(order: ChunkOrder) -> ChunkTask:
         key=tuple(KeyColumn(column.name, column.type) for column in key_names),
         columns=columns,
         row_filter=row_filter(where, {name: c.type for name, c in by_name.items()}),
-        rows=LoadedRows(loaded, plan.key_names, where, plan.origin),
+        rows=LoadedRows(loaded, where=where, key=())
+        if staged
+        else LoadedRows(loaded, plan.key_names, where, plan.origin),
         leave_out=order.leave_out,
         most_rows=order.most_rows,
         writer_epoch=order.writer_epoch,
+        staged=tuple((staged[name], target) for name, target in targets.items() if name in staged),
+        target_key=plan.key_names,
+        constants=plan.origin,
+        position=plan.position,
     )
-
-
-class ChunkWriter:
-    """See ``ChunkTarget``; on a connection that its process keeps."""
-
-    def __init__(self, connection: TaskConnection) -> None:
-        self._connection = connection
-        session = connection.session
-        self.lines_of = lines_for(session) if session.can_load else None
-        config = connection.config
-        self._store = LoadStore(session, config.control_database, config.pipeline)
-
-    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | None) -> bool:
-        """See ``ChunkTarget``. Repeated after a conflict, or when the connection was lost."""
-        assert result.read_before is not None
-        connection, uncertain = self._connection, False
-        reach("chunk-read")
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                with connection.session.transaction():
-                    connection.control.fence(task.writer_epoch, task.load.target)
-                    if uncertain and self._store.is_done(task.load, task.number, task.base):
-                        return True
-                    if not self._store.finish(
-                        task.load,
-                        task.number,
-                        task.base,
-                        rows=result.rows,
-                        size=result.size,
-                        read_before=result.read_before,
-                    ):
-                        return False
-                    connection.write(task.load.target, [] if batch is None else [batch])
-                    reach("chunk-written")
-            except TargetError as error:
-                if attempt == _ATTEMPTS or error.number not in LOST | CONFLICTS:
-                    raise
-                # The COMMIT may have been lost, or only its acknowledgement.
-                uncertain |= error.number in LOST
-                time.sleep(0.05 * attempt)
-            else:
-                reach("chunk-committed")
-                return True
-        raise AssertionError  # the last attempt returns or raises
 
 
 _idle: dict[Source, list[TableReader]] = {}

@@ -33,6 +33,7 @@ from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedRows
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
+from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class ChunkTask:
         leave_out: The route's expression for the names of columns that are not read; "" for none.
         most_rows: How many rows the chunk may have. One more is read, to see whether it has more.
         writer_epoch: Fencing token, as of ``RangeTask``.
+        staged: Of a snapshot: the columns of the table beside the target, each with the target's
+            column that it is copied into.
+        target_key: Of a snapshot: the target's columns of the primary key, origin columns included.
+        constants: Of a snapshot: see ``LoadedRows``, whose own have no values yet.
+        position: Of a snapshot: the target's column for a row's place in its source; "" for none.
     """
 
     load: Load
@@ -68,6 +74,10 @@ class ChunkTask:
     leave_out: str
     most_rows: int
     writer_epoch: int
+    staged: tuple[tuple[str, str], ...] = ()
+    target_key: tuple[str, ...] = ()
+    constants: tuple[tuple[str, ConstantValue], ...] = ()
+    position: str = ""
 
 
 class ChunkSource(Protocol):
@@ -115,6 +125,14 @@ class ChunkTarget(Protocol):
         ...
 
 
+def other_table(task: ChunkTask, table: TableSchema | None) -> str:
+    """What a table has that the load's base does not expect; "" when it is as expected."""
+    if table is None:
+        return "there is no such table"
+    table = without_columns(table, task.leave_out) if task.leave_out else table
+    return difference(task.expected, task.expected_key, table)
+
+
 def load_chunk(task: ChunkTask, source: ChunkSource, target: ChunkTarget) -> ChunkResult:
     """Read a chunk and write it.
 
@@ -126,11 +144,7 @@ def load_chunk(task: ChunkTask, source: ChunkSource, target: ChunkTarget) -> Chu
     shard, number = task.load.shard, task.number
     source.begin()
     try:
-        table = source.table(shard)
-        if table is None:
-            return ChunkResult(shard, number, ChunkEnd.OTHER_TABLE, detail="there is no such table")
-        table = without_columns(table, task.leave_out) if task.leave_out else table
-        if differs := difference(task.expected, task.expected_key, table):
+        if differs := other_table(task, source.table(shard)):
             return ChunkResult(shard, number, ChunkEnd.OTHER_TABLE, detail=differs)
         sql = chunk_rows(shard, task.key, task.range, task.columns, task.row_filter)
         rows = source.rows(sql, task.most_rows + 1)

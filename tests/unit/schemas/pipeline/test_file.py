@@ -483,6 +483,7 @@ def test_the_sink_reads_the_first_rows_of_a_source_if_the_file_says_so() -> None
         ('"spark"', '"spark"\nsnapshot_mode = "never"', "does not go with"),
         ('"spark"', '"spark"\nload_connections = 0', "at least 1"),
         ('"spark"', '"spark"\nload_rows_per_s = -1', "at least 0"),
+        ('"spark"', '"spark"\nload_snapshot_s = -1', "at least 0"),
         (
             """host = "127.0.0.1"
 port = 3306

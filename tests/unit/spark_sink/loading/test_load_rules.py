@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from shardmerge.spark_sink.barrier.shard_gates import ShardGates
 from shardmerge.spark_sink.loading.load_rules import (
+    chosen,
     kind_of,
     may_give_out,
     may_have_duplicates,
@@ -10,12 +14,12 @@ from shardmerge.spark_sink.loading.load_rules import (
     moved,
     next_base,
     next_order,
-    passes_over,
+    passed_over_to,
     proves,
     stream_stop,
 )
-from shardmerge.spark_sink.loading.load_state import LoadKind
-from tests.unit.spark_sink.loading.loads import at, done, gates, load
+from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from tests.unit.spark_sink.loading.loads import SHARD, TARGET, at, done, gates, load
 
 CHUNKS, SNAPSHOT = LoadKind.CHUNKS, LoadKind.SNAPSHOT
 
@@ -147,11 +151,51 @@ def test_a_unique_value_may_be_there_twice_until_the_stream_has_passed_the_chunk
 
 
 def test_rows_before_a_snapshot_are_passed_over() -> None:
-    assert not passes_over(load(), at(5))
-    assert passes_over(load(SNAPSHOT), at(5))
-    taken = done(load(SNAPSHOT), 0, before=50)
-    assert passes_over(taken, at(49))
-    assert not passes_over(taken, at(50))
-    dropped = load(SNAPSHOT).end_void(2, at(50))
-    assert passes_over(dropped, at(49))
-    assert not passes_over(dropped, at(50))
+    two = gates(50)
+    assert passed_over_to(two, load()) is None
+    # The snapshot is taken behind the base.
+    assert passed_over_to(two, load(SNAPSHOT).move(2, at(50))) == at(50)
+    taken = done(load(SNAPSHOT), 0, before=70)
+    assert passed_over_to(two, taken) == gates().gates[0].position
+    assert passed_over_to(two, taken.proven().copied()) == at(70)
+    assert passed_over_to(two, load(SNAPSHOT).end_void(2, at(50))) == at(50)
+
+
+def chosen_kind(of: Load, *, unique: bool = False, applies: bool = True, key: str = "id") -> str:
+    found = gates(50, key=key)
+    if not key:
+        found = ShardGates(SHARD)
+        for gate in gates(50).gates:
+            found.append(replace(gate, key=()))
+    after = chosen(found, of, has_other_unique_key=unique, applies_every_operation=applies)
+    return after.kind.value
+
+
+def test_a_load_is_read_as_is_right_for_its_table() -> None:
+    new = Load(SHARD, TARGET, 1, SNAPSHOT, 1)
+    assert chosen_kind(new) == "chunks"
+    assert chosen_kind(new, unique=True) == "snapshot"
+    assert chosen_kind(new, applies=False) == "snapshot"
+    assert chosen_kind(new, key="") == "snapshot"
+    assert chosen_kind(new.move(2, at(50))) == "chunks"
+
+
+def test_what_is_begun_is_read_to_its_end_in_the_same_way() -> None:
+    assert chosen_kind(load(CHUNKS, "5").begin(0), unique=True) == "chunks"
+    assert chosen_kind(load(SNAPSHOT).begin(0)) == "snapshot"
+
+
+def test_a_load_of_chunks_that_moved_does_not_become_a_snapshot() -> None:
+    # Rows of the stream up to its base may be in the target.
+    assert chosen_kind(load(), unique=True) == "snapshot"
+    assert chosen_kind(load().move(2, at(50)), unique=True) == "chunks"
+
+
+def test_a_shard_that_had_no_key_stays_a_snapshot() -> None:
+    found = ShardGates(SHARD)
+    first, second = gates(50).gates
+    found.append(replace(first, key=()))
+    found.append(second)
+    moved_on = Load(SHARD, TARGET, 1, SNAPSHOT, 1).move(2, at(50))
+    after = chosen(found, moved_on, has_other_unique_key=False, applies_every_operation=True)
+    assert after.kind is SNAPSHOT

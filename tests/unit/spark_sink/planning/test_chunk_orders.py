@@ -4,20 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.model.origin import OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import RowOperation, RowsPolicy
-from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.decisions import Binding, Decision
 from shardmerge.spark_sink.loading.load_orders import new_load
 from shardmerge.spark_sink.loading.load_state import LoadKind
-from shardmerge.spark_sink.planning.chunk_orders import chunk_order, unfit_for_chunks
+from shardmerge.spark_sink.planning.chunk_orders import chosen_load, chunk_order, unfit_for_chunks
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from tests.unit.spark_sink.decided import EXPANDING, TARGET, A, decision, folded, key, statement
 
-PLACE = OriginColumn(OriginPart.POSITION, "_place")
 ROUTE = RoutingRule(".*", ".*", ".*", "merged", "t", where="id > 3", leave_out="secret")
 CREATE = statement(EXPANDING, "table", binds=(Binding("id#1", "id"),))
 STATE = SinkState({TARGET: {key(1)}}, routes=(ROUTE,), writer_epoch=4)
@@ -43,23 +38,21 @@ def test_a_chunk_is_read_with_the_schema_behind_the_last_gate() -> None:
     ("changes", "route", "says"),
     [
         ({}, ROUTE, ""),
-        ({"key": ()}, ROUTE, "no primary key"),
+        ({"key": ()}, ROUTE, "primary key was dropped"),
         ({}, replace(ROUTE, ignore=(RowOperation.DELETE,)), "ignores operations"),
         ({}, replace(ROUTE, on_truncate=RowsPolicy.KEEP), "keeps the rows of a TRUNCATE"),
-        (
-            {
-                "columns": (
-                    ShardColumn("id#1", Column("id", ColumnType("int"))),
-                    ShardColumn(PLACE.column_id, Column("_place", ColumnType("varchar"))),
-                )
-            },
-            ROUTE,
-            "origin column for positions",
-        ),
     ],
 )
-def test_some_shards_cannot_be_read_at_different_moments(changes, route, says) -> None:
+def test_a_shard_may_become_one_that_cannot_be_read_at_different_moments(
+    changes, route, says
+) -> None:
     decided = target(replace(decision(2, A, 40), **changes))
-    found = unfit_for_chunks(decided, A, replace(STATE, routes=(route,)))
-    assert says in found
-    assert bool(found) == bool(says)
+    state = replace(STATE, routes=(route,))
+    begun = new_load(A, TARGET, 1, LoadKind.CHUNKS, None).plan(("5",)).begin(1)
+    found = unfit_for_chunks(decided, begun, state)
+    assert (says in found) if says else found == ""
+    chosen = chosen_load(
+        decided, new_load(A, TARGET, 2, LoadKind.SNAPSHOT, None), state, has_other_unique_key=False
+    )
+    assert chosen.kind is (LoadKind.SNAPSHOT if says else LoadKind.CHUNKS)
+    assert unfit_for_chunks(decided, chosen, state) == ""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pymysql
@@ -37,8 +38,8 @@ class Server:
         self.open = True
         return self
 
-    def cursor(self) -> Server:
-        return self
+    def cursor(self, kind: Any = None) -> Any:
+        return self if kind is None else Streaming(self)
 
     def __enter__(self) -> Server:
         return self
@@ -61,6 +62,23 @@ class Server:
 
     def close(self) -> None:
         self.open = False
+
+
+class Streaming:
+    """A cursor that gets its rows one by one."""
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.sent = server, 0
+
+    def execute(self, sql: str) -> None:
+        self.server.execute(sql)
+
+    def fetchone(self) -> Any:
+        rows = self.server.fetchall()
+        self.sent += 1
+        return rows[self.sent - 1] if self.sent <= len(rows) else None
+
+    def close(self) -> None: ...
 
 
 @pytest.fixture
@@ -120,3 +138,27 @@ def test_a_refusal_ends_the_connection_and_names_the_source(
     del server.answers["SELECT `id`"]
     reader.rows("SELECT `id`", 1)
     assert len(server.options) == 2
+
+
+def test_rows_of_a_whole_table_come_in_parts(server: Server) -> None:
+    server.answers["SELECT `id`"] = (("1",), ("22",), (None,), ("4444",), ("5",))
+    reader = TableReader(SOURCE)
+    assert [len(part) for part in reader.parts("SELECT `id`", 2, 99)] == [2, 2, 1]
+    assert server.open
+    assert [len(part) for part in reader.parts("SELECT `id`", 99, 3)] == [2, 2, 1]
+
+
+def test_a_reader_that_is_left_early_is_closed(server: Server) -> None:
+    server.answers["SELECT `id`"] = (("1",), ("2",), ("3",))
+    reader = TableReader(SOURCE)
+    parts = reader.parts("SELECT `id`", 1, 99)
+    assert next(parts) == [("1",)]
+    parts.close()
+    assert not server.open
+
+
+def test_a_long_read_has_its_own_limit(server: Server) -> None:
+    TableReader(SOURCE).read_for(30)
+    assert server.said[-1] == "SET SESSION max_execution_time = 30000, net_write_timeout = 600"
+    TableReader(replace(SOURCE, flavour="mariadb")).read_for(0)
+    assert server.said[-1] == "SET SESSION max_statement_time = 0, net_write_timeout = 600"

@@ -1,0 +1,154 @@
+"""Tables beside the target that hold a snapshot's rows until these are copied into the target.
+
+Each attempt to read a snapshot has a table of its own, with a name of its own. So two attempts
+never write into one table, even if a process that was taken for dead goes on. A row of
+``load_stages`` says which attempt of a load counts, and up to which row it is copied. It is read or
+changed in the transaction of what depends on it: of the chunk's mark that it is done, and of the
+rows that are copied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+
+from shardmerge.schemas.model.names import ShardId, quote_identifier
+from shardmerge.spark_sink.loading.load_state import Load
+
+from .control_tables import OPTIONS
+from .session import MySqlSession
+
+_PLACE = "pipeline, shard_source, shard_database, shard_table, version"
+STAGE_TABLES = {
+    "load_stages": f"""(
+        pipeline VARCHAR(64) NOT NULL,
+        shard_source VARCHAR(128) NOT NULL,
+        shard_database VARCHAR(64) NOT NULL,
+        shard_table VARCHAR(64) NOT NULL,
+        version BIGINT NOT NULL,
+        stage VARCHAR(64) NOT NULL,
+        copied_to BIGINT NOT NULL,
+        PRIMARY KEY ({_PLACE})
+    )""",
+}
+"""``stage``: the attempt's table. ``copied_to``: number of its last row that is in the target."""
+
+
+class StageStore:
+    """The stages of one pipeline's loads.
+
+    Args:
+        session: The caller's.
+    """
+
+    def __init__(self, session: MySqlSession, control_database: str, pipeline: str) -> None:
+        self._session = session
+        self._database = control_database
+        self._pipeline = pipeline
+
+    def table(self, name: str) -> str:
+        """The quoted, qualified name of a table."""
+        return f"{quote_identifier(self._database)}.{quote_identifier(name)}"
+
+    def prepare(self) -> None:
+        """Make the table where it is missing; outside a transaction."""
+        for name, definition in STAGE_TABLES.items():
+            self._session.execute(
+                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
+            )
+
+    def new_name(self, shard: ShardId) -> str:
+        """A name for a table that no other attempt has."""
+        return f"{self._prefix(shard)}{uuid.uuid4().hex[:12]}"
+
+    def register(self, load: Load, stage: str) -> None:
+        """Within a transaction: from now on only this attempt counts."""
+        self._session.execute(
+            f"REPLACE INTO {self.table('load_stages')} ({_PLACE}, stage, copied_to)"
+            " VALUES (%s, %s, %s, %s, %s, %s, 0)",
+            (*self._place(load), stage),
+        )
+
+    def make(self, stage: str, columns: Sequence[tuple[str, str]]) -> None:
+        """Make an attempt's table; outside a transaction.
+
+        Args:
+            stage: Its name.
+            columns: Names and types.
+        """
+        of_rows = "".join(f", {quote_identifier(name)} {kind} NULL" for name, kind in columns)
+        self._session.execute(
+            f"CREATE TABLE {self.table(stage)} ("
+            f"{ROW} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY{of_rows}) {OPTIONS}"
+        )
+
+    def drop_others(self, shard: ShardId, stage: str) -> None:
+        """Drop the tables of a shard's other attempts; outside a transaction."""
+        prefix = self._prefix(shard)
+        for (name,) in self._session.query(
+            "SELECT TABLE_NAME FROM information_schema.TABLES"
+            " WHERE TABLE_SCHEMA = %s AND LEFT(TABLE_NAME, %s) = %s",
+            (self._database, len(prefix), prefix),
+        ):
+            if name != stage:
+                self._session.execute(f"DROP TABLE IF EXISTS {self.table(name)}")
+
+    def current(self, load: Load) -> tuple[str, int] | None:
+        """Within a transaction: the attempt that counts, and up to which row it is copied.
+
+        Other transactions that ask the same wait until this one ends.
+        """
+        rows = self._session.query(
+            f"SELECT stage, copied_to FROM {self.table('load_stages')} WHERE {self._where}"
+            " FOR UPDATE",
+            self._place(load),
+        )
+        return (str(rows[0][0]), int(rows[0][1])) if rows else None
+
+    def advance(self, load: Load, copied_to: int) -> None:
+        """Within the transaction of the rows: they are copied up to this row."""
+        self._session.execute(
+            f"UPDATE {self.table('load_stages')} SET copied_to = %s WHERE {self._where}",
+            (copied_to, *self._place(load)),
+        )
+
+    def shards(self) -> list[ShardId]:
+        """The shards that have, or had, an attempt whose table may still be there."""
+        return [
+            ShardId(*place)
+            for place in self._session.query(
+                "SELECT DISTINCT shard_source, shard_database, shard_table"
+                f" FROM {self.table('load_stages')} WHERE pipeline = %s",
+                (self._pipeline,),
+            )
+        ]
+
+    def forget(self, load: Load) -> None:
+        """Drop the table of a load that is complete; outside a transaction.
+
+        A later load of the shard is not touched, which may have begun meanwhile.
+        """
+        current = self.current(load)
+        if current is None:
+            return
+        self._session.execute(f"DROP TABLE IF EXISTS {self.table(current[0])}")
+        self._session.execute(
+            f"DELETE FROM {self.table('load_stages')} WHERE {self._where}", self._place(load)
+        )
+
+    @property
+    def _where(self) -> str:
+        return " AND ".join(f"{column} = %s" for column in _PLACE.split(", "))
+
+    def _place(self, load: Load) -> tuple[object, ...]:
+        shard = load.shard
+        return (self._pipeline, shard.source, shard.database, shard.table, load.version)
+
+    def _prefix(self, shard: ShardId) -> str:
+        names = "\0".join((self._pipeline, shard.source, shard.database, shard.table))
+        return f"staged_{hashlib.sha256(names.encode()).hexdigest()[:16]}_"
+
+
+ROW = "shardmerge_row"
+"""The column that numbers the rows of an attempt."""
