@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from . import effects as journal
-from .effects import Effects, JournalEntry, Rows, Send, SourceRecord
+from .effects import Effects, JournalEntry, Rows, Send, SourceRecord, journalled
 
 MAX_RECORDS = 100
 MAX_BYTES = 256 * 1024
@@ -45,14 +44,13 @@ class RecordGroup:
 
     def add(self, record: SourceRecord, effects: Effects) -> None:
         """Take a record and what its fold gave; its journal's row is one of the rows now."""
-        key = journal.journal_key(record.topic, record.partition)
-        entry = journal.at_hand(key, record.offset, effects)
-        self._puts |= entry.effects.puts
-        self._sends += entry.effects.sends
+        more = journalled(record, effects)
+        self._puts |= more.puts
+        self._sends += more.sends
         self._last = record
         self._count += 1
-        self._bytes += sum(len(value or b"") for value in entry.effects.puts.values())
-        self._bytes += sum(len(send.value) for send in effects.sends)
+        self._bytes += sum(len(value or b"") for value in more.puts.values())
+        self._bytes += sum(len(send.value) for send in more.sends)
 
     @property
     def is_full(self) -> bool:
@@ -61,7 +59,7 @@ class RecordGroup:
 
     @property
     def at_hand(self) -> JournalEntry | None:
-        """The record at hand: the last record, with the effects of all. None without a record."""
+        """The records at hand: the last one's offset, the effects of all. None without a record."""
         if self._last is None:
             return None
         return JournalEntry(self._last.offset, Effects(self._puts, tuple(self._sends)))

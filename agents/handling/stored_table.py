@@ -25,14 +25,14 @@ def changelog(pipeline: Pipeline, table: str = COORDINATOR_TABLE) -> str:
 def table_of(records: Iterable[StoredRecord]) -> Effects:
     """The puts that make the table, however far its worker is with a record.
 
-    Where a record was at hand, its rows may be there in part. It tells all of them itself, so they
-    are completed.
+    Where records are at hand, their rows may be there in part. The row of the records at hand tells
+    all of them, so they are completed.
 
     Args:
         records: Of the changelog, each partition's in order of their offsets.
 
     Raises:
-        ContractError: A record at hand has another format.
+        ContractError: The records at hand have another format.
     """
     rows: dict[bytes, bytes] = {}
     partitions = set()

@@ -2,7 +2,7 @@
 
 Theory of operation, for records of one partition that came together (``Carrier.handle``):
 
-1. If the table has a record at hand, the work on it was interrupted: its stored effects are
+1. If the table has records at hand, the work on them was interrupted: their stored effects are
    performed, byte for byte, before anything else is looked at (steps 4 and 5). So whichever record
    comes first after a restart, it is folded onto complete rows, and no later record's rows are
    lost.
@@ -12,17 +12,17 @@ Theory of operation, for records of one partition that came together (``Carrier.
    offset.
 3. Each record is folded: a pure function of the record and of the rows that the records before it
    leave (``RecordGroup``). All effects of the records, the journals' rows among them, are put as
-   one row, the record at hand, and this row's changelog record is awaited: from now on the effects
+   one row, the records at hand, and this row's changelog record is awaited: from now on the effects
    are decided, whichever worker performs them.
 4. The effects' rows are put and the effects' records are sent; all are acknowledged by the broker.
    Requests to act on a record (topics in ``later``) are sent after that record is acknowledged.
-5. The row of the record at hand is deleted. Nobody waits for that: where the deletion is lost, the
+5. The row of the records at hand is deleted. Nobody waits for that: where the deletion is lost, the
    same effects are performed once more, with equal bytes.
 6. The records are acknowledged. Faust commits their offsets some time later.
 
 So records that come together need two waits for the broker, not two each. Step 3 waits for the
 changelog: neither the local table nor the changelog gets rows of a record before the changelog has
-it in the record at hand; and there is only one record at hand at a time. One agent handles all
+it among the records at hand; and there is only one such row at a time. One agent handles all
 records of a table partition one after the other, even if they are of several topics. Readers of the
 sent records recognise a repeated one by its identity.
 """
@@ -212,7 +212,7 @@ class Carrier:
         done = None if stored is None else journal.from_bytes(stored)
         arrival = journal.classify(done, record.offset)
         if arrival is Arrival.REPEATED and done is not None and done.effects != Effects():
-            # Tables of the first format kept the effects here, and no record at hand.
+            # Tables of the first format kept the effects here, and no records at hand.
             group.add(record, done.effects)
         elif arrival in (Arrival.PAST, Arrival.REPEATED):
             log.info(
