@@ -186,7 +186,6 @@ class Carrier:
         for record in reversed(records):
             self.next_offsets[record.topic, record.partition] = record.offset
         partition = records[0].partition
-        self._table.partition = partition
         await self._complete(partition)
         group = RecordGroup(self._table)
         for record in records:
@@ -304,11 +303,14 @@ def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
             # Partitions one after the other; within one, the order in which its records came.
             for partition in dict.fromkeys(event.message.partition for event in events):
                 group = [event for event in events if event.message.partition == partition]
+                # Faust reads and writes rows of the partition whose event is the stream's.
+                stream._set_current_event(group[0])
                 await carrier.handle(*map(_record, group))
                 for event in group:
                     carrier.passed("before-ack")
                     event.ack()
                     carrier.passed("after-ack")
+            stream._set_current_event(first)
 
     return app.agent(source, name=name, concurrency=1, supervisor_strategy=CrashingSupervisor)(
         agent

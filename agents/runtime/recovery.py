@@ -179,21 +179,11 @@ class TableManager(FaustTableManager):  # type: ignore[misc]
 
 
 class Table(FaustTable):  # type: ignore[misc]
-    """A table that knows which of its changelog records are still under way.
-
-    Attributes:
-        partition: The one whose rows are written now. Faust would take that of the stream's event,
-            but records of several events are handled together.
-    """
+    """A table that knows which of its changelog records are still under way."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._under_way: list[Any] = []
-        self.partition = 0
-
-    def partition_for_key(self, key: Any) -> int:
-        """Called by Faust for every put and delete."""
-        return self.partition
 
     def _new_changelog_topic(self, **options: Any) -> Any:
         topic = super()._new_changelog_topic(**options)

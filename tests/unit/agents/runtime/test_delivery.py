@@ -64,7 +64,6 @@ class Table:
             self.disk.put(key, value)
         self.disk.persisted = len(changelog)
         self.pending: list[Change] = []
-        self.partition = 0
 
     @property
     def rows(self) -> dict[bytes, bytes]:
