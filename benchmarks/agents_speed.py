@@ -48,7 +48,7 @@ CHANGE = "ALTER TABLE tbl{} ADD COLUMN n int"
 LATENCIES = 200
 BOUND_S = 3_600.0
 RECORDS_PER_CHANGE = 4
-"""Each of the two agents puts the record at hand, then sends what it answers."""
+"""A change alone needs so many: each of the two agents puts it at hand, then sends the answer."""
 
 _numbers = itertools.count(1)
 _ROUTES = """

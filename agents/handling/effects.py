@@ -45,13 +45,14 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """A record that was folded, and its effects.
+    """What an agent remembers of records that it folded.
 
-    It is stored twice: with the effects, as the record at hand of the table's partition; without
-    them, as the journal of the record's source partition.
+    With effects it is the records at hand of a partition of the table. Without effects it is the
+    journal of a source partition.
 
     Attributes:
-        offset: Of that record.
+        offset: Of the last one of the records.
+        effects: Of all of them.
     """
 
     offset: int
@@ -108,20 +109,20 @@ def classify(journal: JournalEntry | None, offset: int) -> Arrival:
     return Arrival.REPEATED if offset == expected - 1 else Arrival.PAST
 
 
-def at_hand(journal: bytes, offset: int, effects: Effects) -> JournalEntry:
-    """A folded record as the record at hand; its rows include the journal's.
+def journalled(record: SourceRecord, effects: Effects) -> Effects:
+    """A record's effects, with the row of its source partition's journal.
 
     Args:
-        journal: The row key of its source partition's journal.
-        offset: Of the record.
+        record: The record that was folded.
         effects: What the fold gave.
     """
-    done = to_bytes(JournalEntry(offset, Effects()))
-    return JournalEntry(offset, Effects({**effects.puts, journal: done}, effects.sends))
+    done = to_bytes(JournalEntry(record.offset, Effects()))
+    key = journal_key(record.topic, record.partition)
+    return Effects({**effects.puts, key: done}, effects.sends)
 
 
 def at_hand_key(partition: int) -> bytes:
-    """The row key of the record at hand in a partition of the table.
+    """The row key of the records at hand in a partition of the table.
 
     The partition is part of the key, since Faust remembers one partition per key.
     """

@@ -23,16 +23,16 @@ def changelog(pipeline: Pipeline, table: str = COORDINATOR_TABLE) -> str:
 
 
 def table_of(records: Iterable[StoredRecord]) -> Effects:
-    """The puts that make the table, complete even while its worker is performing a record.
+    """The puts that make the table, complete even while its worker is performing records.
 
-    Of the rows of a record at hand, only a part may be there. The record at hand contains all of
-    them, so the others are added.
+    Of the rows of records at hand, only a part may be there. The row of the records at hand
+    contains all of them, so the others are added.
 
     Args:
         records: Of the changelog, each partition's in order of their offsets.
 
     Raises:
-        ContractError: A record at hand has another format.
+        ContractError: The records at hand have another format.
     """
     rows: dict[bytes, bytes] = {}
     partitions = set()

@@ -1,33 +1,36 @@
 """Each source record takes effect exactly once, on top of Faust's at-least-once delivery.
 
-Theory of operation, for one record of a source partition (``Carrier.handle``):
+Theory of operation, for records of one partition that came together (``Carrier.handle``):
 
-1. If the table has a record at hand, that one was interrupted: its stored effects are performed,
-   byte for byte, before anything else is looked at (steps 4 and 5). So whichever record comes
-   first after a restart, it is folded onto complete rows, and no later record's rows are lost.
+1. If the table has records at hand, the work on them was interrupted: their stored effects are
+   performed, byte for byte, before anything else is looked at (steps 4 and 5). So whichever record
+   comes first after a restart, it is folded onto complete rows, and no later record's rows are
+   lost.
 2. The source partition's journal row tells which of its records was folded last. That one and older
    ones are skipped; a record after a gap is folded only if the gap holds no record (``GapCheck``),
    else the worker stops before the acknowledgement, and the restart reads from the committed
    offset.
-3. The record is folded: a pure function of the table's rows and the record. All its effects, the
-   journal's row among them, are put as one row, the record at hand, and this row's changelog record
-   is awaited: from now on the effects are decided, whichever worker performs them.
+3. Each record is folded: a pure function of the record and of the rows that the records before it
+   leave (``RecordGroup``). All effects of the records, the journals' rows among them, are put as
+   one row, the records at hand, and this row's changelog record is awaited: from now on the effects
+   are decided, whichever worker performs them.
 4. The effects' rows are put and the effects' records are sent; all are acknowledged by the broker.
    Requests to act on a record (topics in ``later``) are sent after that record is acknowledged.
-5. The row of the record at hand is deleted. Nobody waits for that: where the deletion is lost, the
+5. The row of the records at hand is deleted. Nobody waits for that: where the deletion is lost, the
    same effects are performed once more, with equal bytes.
-6. The record is acknowledged. Faust commits its offset some time later.
+6. The records are acknowledged. Faust commits their offsets some time later.
 
-Step 3 waits for the changelog. So neither the local table nor the changelog gets rows of a record
-before the changelog has it as the record at hand; and only one record is at hand at a time. One
-agent handles all records of a table partition one after the other, even if they are of several
-topics. Readers of the sent records recognise a repeated one by its identity.
+So records that come together need two waits for the broker, not two each. Step 3 waits for the
+changelog: neither the local table nor the changelog gets rows of a record before the changelog has
+it among the records at hand; and there is only one such row at a time. One agent handles all
+records of a table partition one after the other, even if they are of several topics. Readers of the
+sent records recognise a repeated one by its identity.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -43,6 +46,7 @@ from shardmerge.agents.handling.effects import (
     Send,
     SourceRecord,
 )
+from shardmerge.agents.handling.record_group import MAX_RECORDS, RecordGroup
 from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
@@ -169,27 +173,46 @@ class Carrier:
         self.completed = 0
         self.next_offsets: dict[tuple[str, int], int] = {}
 
-    async def handle(self, record: SourceRecord) -> None:
-        """Perform the record's effects; when this returns, the record may be acknowledged.
+    async def handle(self, *records: SourceRecord) -> None:
+        """Perform the effects of records; when this returns, they may be acknowledged.
+
+        Args:
+            records: Of one partition of the table, in the order in which they came; at least one.
 
         Raises:
-            SkippedRecords: Records before this one never came.
+            SkippedRecords: Records before one of these never came. What stands before that one is
+                performed.
         """
-        place = record.topic, record.partition
-        self.next_offsets[place] = record.offset
-        await self._handle(record)
-        self.next_offsets[place] = record.offset + 1
-        self.completed += 1
+        for record in reversed(records):
+            self.next_offsets[record.topic, record.partition] = record.offset
+        partition = records[0].partition
+        await self._complete(partition)
+        group = RecordGroup(self._table)
+        for record in records:
+            try:
+                await self._fold_onto(group, record)
+            except Exception:
+                await self._perform_group(partition, group)
+                raise
+            if group.is_full:
+                await self._perform_group(partition, group)
+                group = RecordGroup(self._table)
+        await self._perform_group(partition, group)
+        for record in records:
+            self.next_offsets[record.topic, record.partition] = record.offset + 1
+        self.completed += len(records)
 
-    async def _handle(self, record: SourceRecord) -> None:
-        await self._complete(record.partition)
-        key = journal.journal_key(record.topic, record.partition)
-        stored = self._table.get(key)
+    async def _perform_group(self, partition: int, group: RecordGroup) -> None:
+        if (entry := group.at_hand) is not None:
+            await self._perform(partition, entry)
+
+    async def _fold_onto(self, group: RecordGroup, record: SourceRecord) -> None:
+        stored = group.get(journal.journal_key(record.topic, record.partition))
         done = None if stored is None else journal.from_bytes(stored)
         arrival = journal.classify(done, record.offset)
         if arrival is Arrival.REPEATED and done is not None and done.effects != Effects():
-            # Tables of the first format kept the effects here, and no record at hand.
-            effects = done.effects
+            # Tables of the first format kept the effects here, and no records at hand.
+            group.add(record, done.effects)
         elif arrival in (Arrival.PAST, Arrival.REPEATED):
             log.info(
                 "repeat_skipped",
@@ -197,12 +220,10 @@ class Carrier:
                 partition=record.partition,
                 offset=record.offset,
             )
-            return
         else:
             if arrival is Arrival.BEYOND:
                 await self._check_gap(done, record)
-            effects = self._fold(self._table, await self._translate(record))
-        await self._perform(record.partition, journal.at_hand(key, record.offset, effects))
+            group.add(record, self._fold(group, await self._translate(record)))
 
     async def _complete(self, partition: int) -> None:
         """Perform what was interrupted in this partition of the table, if anything was."""
@@ -268,26 +289,46 @@ class Carrier:
 
 
 def carry(app: Any, name: str, source: Any, carrier: Carrier) -> Any:
-    """Make the Faust agent that gives the records of ``source`` to ``carrier``, one at a time.
+    """Make the Faust agent that gives the records of ``source`` to ``carrier``.
+
+    Records that have come while others were handled are handled together.
 
     The agent uses ``noack`` and acknowledges last, and its supervisor crashes the app. With Faust's
     defaults an exception acknowledges the record that caused it, and the record is lost.
     """
 
     async def agent(stream: Any) -> None:
-        async for event in stream.noack().events():
-            message = event.message
-            await carrier.handle(
-                SourceRecord(
-                    message.topic, message.partition, message.offset, message.key, message.value
-                )
-            )
-            carrier.passed("before-ack")
-            event.ack()
-            carrier.passed("after-ack")
+        async for first in stream.noack().events():
+            events = [first, *_waiting(stream.channel.queue)]
+            # Partitions one after the other; within one, the order in which its records came.
+            for partition in dict.fromkeys(event.message.partition for event in events):
+                group = [event for event in events if event.message.partition == partition]
+                # Faust reads and writes rows of the partition whose event is the stream's.
+                stream._set_current_event(group[0])
+                await carrier.handle(*map(_record, group))
+                for event in group:
+                    carrier.passed("before-ack")
+                    event.ack()
+                    carrier.passed("after-ack")
+            stream._set_current_event(first)
 
     return app.agent(source, name=name, concurrency=1, supervisor_strategy=CrashingSupervisor)(
         agent
+    )
+
+
+def _waiting(queue: Any) -> Iterator[Any]:
+    """The events that the stream has already; none is waited for."""
+    for _ in range(MAX_RECORDS - 1):
+        if queue.empty():
+            return
+        yield queue.get_nowait()
+
+
+def _record(event: Any) -> SourceRecord:
+    message = event.message
+    return SourceRecord(
+        message.topic, message.partition, message.offset, message.key, message.value
     )
 
 

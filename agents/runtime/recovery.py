@@ -46,7 +46,7 @@ being consumed; the next fetch, which includes it, starts only when this one has
 
 SEGMENT_BYTES = 2 * MAX_RECORD_BYTES
 """Segment size of a changelog. A broker compacts closed segments only, and by default closes one at
-1 GiB. With that, recovering a lost table read every put ever made, each record at hand included."""
+1 GiB. With that, recovering a lost table read every put ever made, all records at hand included."""
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.handling.effects import (
     Effects,
+    JournalEntry,
     Send,
-    at_hand,
+    SourceRecord,
     at_hand_key,
     journal_key,
+    journalled,
     to_bytes,
 )
 from shardmerge.agents.handling.memory_rows import MemoryRows
@@ -27,11 +29,12 @@ def test_the_last_put_of_a_row_counts_and_a_deletion_takes_it_away() -> None:
     assert table_of(records).puts == {b"a": b"2"}
 
 
-def test_a_record_at_hand_is_completed_wherever_its_worker_is_with_it() -> None:
+def test_records_at_hand_are_completed_wherever_their_worker_is_with_them() -> None:
     journal = journal_key("p.schema-log", 1)
     effects = Effects({b"a": b"new", b"gone": None}, (Send("p.ddl", b"k", b"v"),))
     at = at_hand_key(1)
-    hand = to_bytes(at_hand(journal, 7, effects))
+    record = SourceRecord("p.schema-log", 1, 7, None, b"")
+    hand = to_bytes(JournalEntry(7, journalled(record, effects)))
     before = [put(0, b"a", b"old", 1), put(1, b"gone", b"old", 1), put(2, at, hand, 1)]
     steps = [put(3, b"a", b"new", 1), put(4, b"gone", None, 1)]
     expected = {b"a": b"new", b"gone": None}

@@ -153,6 +153,7 @@ class World:
         order: Sequence[int] = (),
         disk: Disk | None = None,
         acknowledged: int = 0,
+        together: int = 1,
     ) -> None:
         """One worker's life of so many steps.
 
@@ -162,6 +163,7 @@ class World:
             disk: Where it keeps its rows; a new one if None.
             acknowledged: How many of the changelog records that are under way when it is killed
                 arrive all the same.
+            together: How many records come at once.
         """
         killer = Killer(steps)
         table = Table(self.changelog, killer, disk)
@@ -170,11 +172,17 @@ class World:
         everything = [t for t, offsets in enumerate(self.offsets) for _ in offsets]
 
         async def run() -> None:
+            read = list(self.committed)
+            came = []
             for topic in (*order, *everything):
-                at = self.committed[topic]
-                if at < len(self.offsets[topic]):
-                    await carrier.handle(record(topic, self.offsets[topic][at]))
-                    self.committed[topic] = at + 1
+                if (at := read[topic]) < len(self.offsets[topic]):
+                    came.append(record(topic, self.offsets[topic][at]))
+                    read[topic] = at + 1
+            for begin in range(0, len(came), together):
+                group = came[begin : begin + together]
+                await carrier.handle(*group)
+                for each in group:
+                    self.committed[int(each.topic)] += 1
 
         try:
             asyncio.run(run())
@@ -217,6 +225,7 @@ lives = st.tuples(
     st.sampled_from(["a", "b", None]),
     st.integers(0, 6),
     st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    st.integers(1, 4),
 )
 
 
@@ -229,9 +238,9 @@ lives = st.tuples(
 def test_effects_come_out_once_and_equal_wherever_workers_are_killed(offsets, lived):
     world = World(offsets)
     disks = {"a": Disk(), "b": Disk()}
-    for steps, order, name, acknowledged, uncommitted in lived:
+    for steps, order, name, acknowledged, uncommitted, together in lived:
         disk = None if name is None else disks[name]
-        world.work(steps, order=order, disk=disk, acknowledged=acknowledged)
+        world.work(steps, order=order, disk=disk, acknowledged=acknowledged, together=together)
         # Faust commits some time after the acknowledgement: a restart sees older records again.
         world.committed = [max(0, c - u) for c, u in zip(world.committed, uncommitted, strict=True)]
     world.work(disk=disks["a"])
@@ -287,6 +296,36 @@ def test_a_gap_that_holds_a_record_stops_the_worker_before_the_acknowledgement()
     with pytest.raises(SkippedRecords, match="a record at 1 that did not come"):
         asyncio.run(carrier.handle(record(0, 2)))
     assert len(sent) == 2
+
+
+def test_records_before_a_gap_that_holds_a_record_are_performed():
+    sent: list[tuple[bytes, bytes]] = []
+    table, outputs = Table([], Killer(NEVER)), {"out": Output(Killer(NEVER), sent)}
+    carrier = Carrier(table, fold, Gaps([[0, 1, 2, 3]]), outputs)  # type: ignore[arg-type]
+    with pytest.raises(SkippedRecords, match="a record at 2 that did not come"):
+        asyncio.run(carrier.handle(record(0, 0), record(0, 1), record(0, 3)))
+    assert [key for key, _ in sent if key != b"again"] == [b"0:0", b"0:1"]
+    assert carrier.completed == 0
+    assert carrier.next_offsets == {("0", 0): 0}
+
+
+def test_records_that_come_together_wait_twice_for_the_broker():
+    class Counting(Table):
+        settled = 0
+
+        async def settle(self) -> None:
+            Counting.settled += 1
+            await super().settle()
+
+    sent: list[tuple[bytes, bytes]] = []
+    outputs = {"out": Output(Killer(NEVER), sent)}
+    table = Counting([], Killer(NEVER))
+    carrier = Carrier(table, fold, Gaps([range(250)]), outputs)  # type: ignore[arg-type]
+    asyncio.run(carrier.handle(*(record(0, offset) for offset in range(10))))
+    assert (Counting.settled, len(sent), carrier.completed) == (2, 20, 10)
+    asyncio.run(carrier.handle(*(record(0, offset) for offset in range(10, 250))))
+    assert Counting.settled == 2 + 2 * 3  # a group has at most 100 records
+    assert carrier.next_offsets == {("0", 0): 250}
 
 
 def test_a_request_is_sent_when_what_it_is_about_is_acknowledged():

@@ -1,0 +1,54 @@
+"""A group's rows and effects are those that its records leave one by one."""
+
+from __future__ import annotations
+
+from shardmerge.agents.handling.effects import Effects, Send, SourceRecord, from_bytes, journal_key
+from shardmerge.agents.handling.record_group import MAX_BYTES, MAX_RECORDS, RecordGroup
+
+ROWS = {b"a": b"1", b"b": b"2"}
+
+
+def record(offset: int, topic: str = "s1") -> SourceRecord:
+    return SourceRecord(topic, 0, offset, None, b"")
+
+
+def test_a_group_without_a_record_has_nothing_at_hand_and_the_rows_of_the_table():
+    group = RecordGroup(ROWS)
+    assert group.at_hand is None
+    assert sorted(group.keys()) == [b"a", b"b"]
+    assert (group.get(b"a"), group.get(b"c")) == (b"1", None)
+
+
+def test_a_fold_sees_the_rows_that_the_records_before_it_leave():
+    group = RecordGroup(ROWS)
+    group.add(record(5), Effects({b"a": None, b"c": b"3"}))
+    assert (group.get(b"a"), group.get(b"b"), group.get(b"c")) == (None, b"2", b"3")
+    assert sorted(group.keys()) == [b"b", b"c", journal_key("s1", 0)]
+    assert ROWS == {b"a": b"1", b"b": b"2"}
+
+
+def test_of_several_puts_of_a_row_the_last_one_counts_and_all_sends_stay_in_order():
+    group = RecordGroup(ROWS)
+    one, two, three = (Send("ddl", b"t", text) for text in (b"1", b"2", b"3"))
+    group.add(record(5), Effects({b"a": b"5", b"b": None}, (one,)))
+    group.add(record(7, "s2"), Effects({b"b": b"7"}, (two,)))
+    group.add(record(6), Effects({b"a": None}, (three,)))
+    entry = group.at_hand
+    assert entry is not None
+    assert entry.offset == 6
+    assert entry.effects.sends == (one, two, three)
+    journals = {journal_key("s1", 0): 6, journal_key("s2", 0): 7}
+    puts = dict(entry.effects.puts)
+    assert {k: from_bytes(puts.pop(k) or b"").offset for k in journals} == journals
+    assert puts == {b"a": None, b"b": b"7"}
+
+
+def test_a_group_is_full_by_its_records_or_its_bytes():
+    group = RecordGroup(ROWS)
+    for offset in range(MAX_RECORDS):
+        assert not group.is_full
+        group.add(record(offset), Effects())
+    assert group.is_full
+    group = RecordGroup(ROWS)
+    group.add(record(0), Effects({b"a": b"x" * MAX_BYTES}))
+    assert group.is_full
