@@ -12,8 +12,8 @@ Batches and statements of a writer with an earlier epoch are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
@@ -199,6 +199,8 @@ class TableLooks(Protocol):
     def look(self, tables: Mapping[TargetTable, int]) -> Look:
         """Look at tables, and compare those that may have changed since the last call.
 
+        If one table cannot be compared, that is told of it alone: the others are compared.
+
         Args:
             tables: Table → a number that changes with every statement that is begun on it.
         """
@@ -216,10 +218,15 @@ class Look:
     Attributes:
         compared: Table that was compared → in what it differs, without times.
         left: How many tables still have to be compared: the next look goes on with them.
+        unchanged: Tables whose fingerprint is that of their last comparison. Some of them are
+            compared all the same.
+        failed: Table whose comparison failed → the error. The next look tries it again.
     """
 
     compared: Mapping[TargetTable, tuple[Difference, ...]]
     left: int = 0
+    unchanged: Collection[TargetTable] = ()
+    failed: Mapping[TargetTable, Exception] = field(default_factory=dict)
 
 
 class DriftStore(Protocol):

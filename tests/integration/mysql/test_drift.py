@@ -9,7 +9,7 @@ import pytest
 
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.actions import Adoption
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.drift import MET_CODE, Difference, DriftKind, with_times
@@ -264,3 +264,20 @@ def test_differences_are_kept_with_their_times(line: Line) -> None:
     assert each == Difference("column:must", DriftKind.REFUSES, "", "`must` int NOT NULL", 20, 10)
     store.keep(line.epoch, T, ())
     assert store.load() == {}
+
+
+def test_a_table_that_cannot_be_compared_stops_no_other_one(line: Line) -> None:
+    where = f"{line.control.table('ddl_journal')} SET actions = '{{' WHERE target_table = 'other'"
+    line.session.execute(f"UPDATE {where}")
+    line.by_hand("ADD INDEX more (b, a)")
+    look = line.looks.look({OTHER: 0, T: 0})
+    assert {each.subject for each in look.compared[T]} == {"index:more"}
+    assert isinstance(look.failed[OTHER], ContractError)
+
+
+def test_a_view_in_place_of_a_table_says_why_it_is_not_healed(line: Line) -> None:
+    line.session.execute(f"DROP TABLE {T.sql}")
+    line.session.execute(f"CREATE VIEW {T.sql} AS SELECT 1 AS id")
+    [step] = line.plan(line.comparer.compare(T))
+    assert (step.sql, step.reason) == ("", "it is not a table but a view; remove that by hand")
+    line.session.execute(f"DROP VIEW {T.sql}")
