@@ -170,7 +170,7 @@ def test_partitions_that_refuse_rows_are_told_and_removed(line: Line) -> None:
 
 
 def test_a_statement_that_would_overwrite_a_change_by_hand_is_refused(line: Line) -> None:
-    line.by_hand("MODIFY COLUMN b VARCHAR(99) DEFAULT 'x'")
+    line.by_hand("MODIFY COLUMN b VARCHAR(99) NOT NULL DEFAULT 'x'")
     narrow = "MODIFY COLUMN b VARCHAR(60) DEFAULT 'x'"
     refused = line.run(T, 2, narrow)
     assert (refused.state, refused.code) == ("refused", MET_CODE)
@@ -281,3 +281,22 @@ def test_a_view_in_place_of_a_table_says_why_it_is_not_healed(line: Line) -> Non
     [step] = line.plan(line.comparer.compare(T))
     assert (step.sql, step.reason) == ("", "it is not a table but a view; remove that by hand")
     line.session.execute(f"DROP VIEW {T.sql}")
+
+
+def test_a_column_that_is_wider_already_is_used_and_what_follows_is_as_without_it(
+    line: Line,
+) -> None:
+    line.by_hand("MODIFY COLUMN b VARCHAR(255) DEFAULT 'x'")
+    assert line.run(T, 2, "MODIFY COLUMN b VARCHAR(80) DEFAULT 'x'") == DONE
+    rest = "NOT NULL DEFAULT 0"
+    line.by_hand(f"MODIFY COLUMN d DECIMAL(30,2) {rest}")
+    assert line.run(T, 3, f"MODIFY COLUMN d DECIMAL(12,2) {rest}") == DONE
+    assert line.found() == {"column:b": DriftKind.HARMLESS, "column:d": DriftKind.HARMLESS}
+    line.session.execute(f"INSERT INTO {T.sql} (id, b, d) VALUES (1, REPEAT('y', 80), 9999999999)")
+    narrowed = line.run(T, 4, f"MODIFY COLUMN d DECIMAL(8,2) {rest}")
+    assert (narrowed.state, narrowed.code) == ("refused", MET_CODE)
+    assert line.run(T, 5, f"MODIFY COLUMN d DECIMAL(40,2) {rest}") == DONE
+    assert line.found() == {"column:b": DriftKind.HARMLESS}
+    assert line.session.query(f"SELECT LENGTH(b), d = 9999999999 FROM {T.sql}") == [(80, 1)]
+    assert line.run(T, 6, "DROP COLUMN b") == DONE
+    assert line.found() == {}
