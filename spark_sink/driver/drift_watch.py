@@ -170,7 +170,7 @@ class DriftWatch:
         known = self.differences.get(target, ())
         compared_ms = self._compared_ms.get(target, 0)
         alike_ms = compared_ms if is_unchanged else self._alike_ms.get(target, 0)
-        timed = []
+        timed: list[Difference] = []
         for each in found:
             clear_ms = alike_ms if in_fingerprint(each.subject) else compared_ms
             timed += with_times((each,), known, now_ms=self._asked_ms, clear_ms=clear_ms)

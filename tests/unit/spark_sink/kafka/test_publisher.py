@@ -35,7 +35,7 @@ def test_a_change_is_sent_at_once_and_the_same_again_after_a_while(
         return kept
 
     monkeypatch.setattr(module, "producer", producer)
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.publisher.time.monotonic", lambda: now[0])
     publisher = ProgressPublisher(Kafka("b:1"), "progress")
     record = SinkProgress(T, 1, 0)
     publisher.offer(record)
