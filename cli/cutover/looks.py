@@ -26,7 +26,7 @@ from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .drift import drift_reasons
-from .obstacles import obstacles_of, source_obstacles
+from .obstacles import obstacles_of, sink_obstacles, source_obstacles
 from .seen import Reason, Seen, Wishes
 from .source_servers import SourceServers
 from .target_server import TargetServer
@@ -123,12 +123,26 @@ class Looks:
             self._is_fresh = False
             facts = self.facts.of(self._target)()
             found = obstacles_of(self._known.status, self._target, facts, self._bounds.most_parked)
-            found += self._drift()
+            found += self._sink() + self._drift()
             if not found:
                 self._free_until = time.monotonic() + _RECENT_S
             if not found or time.monotonic() > until:
                 return found
             time.sleep(_PAUSE_S)
+
+    def silent_sink(self) -> tuple[Reason, ...]:
+        """Whether the sink runs, by a new look at its progress.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        self._known = self._ask(self._pipeline)
+        return self._sink()
+
+    def _sink(self) -> tuple[Reason, ...]:
+        progress = self._known.picture.progress.get(self._target)
+        reported_ms = 0 if progress is None else progress.ts_ms
+        return sink_obstacles(self._target, reported_ms, round(time.time() * 1000))
 
     def _drift(self) -> tuple[Reason, ...]:
         found = drift_of(self._pipeline, [self._target])

@@ -10,6 +10,7 @@ from shardmerge.cli.views.shapes import PipelineStatus, ShardStatus, TargetStatu
 from shardmerge.cli.views.status import connector_fault
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.progress import RENEWED_S
 from shardmerge.spark_sink.planning.progress import CLOSED
 
 from .seen import Reason
@@ -17,6 +18,8 @@ from .seen import Reason
 _MOMENTARY = ("SM-1605", "SM-1606")
 """Waits for the barrier and for an open transaction: they end by themselves. Too many parked rows
 are an obstacle of their own (SM-6706)."""
+_SILENT_S = 3 * RENEWED_S
+"""A sink that has been silent for longer does not run, or gets no further."""
 _STATUS_HINT = (
     "`shardmerge status` shows what it waits for, `shardmerge explain` what ends the wait"
 )
@@ -66,6 +69,30 @@ def obstacles_of(
             )
         )
     return tuple(found)
+
+
+def sink_obstacles(target: TargetTable, reported_ms: int, now_ms: int) -> tuple[Reason, ...]:
+    """Whether the sink runs, as the times of its progress records show.
+
+    Args:
+        target: The target that is cut over.
+        reported_ms: When the sink last reported the target, in milliseconds since 1970; 0 for
+            never.
+        now_ms: The present time, the same way.
+    """
+    silent_s = (now_ms - reported_ms) / 1000
+    if reported_ms and silent_s <= _SILENT_S:
+        return ()
+    since = f"for {silent_s:.0f} s" if reported_ms else "yet"
+    return (
+        Reason(
+            "SM-6723",
+            f"the sink has not reported {target} {since}, and it does so every {RENEWED_S:.0f} s "
+            "while it runs",
+            "start the sink of this version. If it runs, its log says what it waits for; or the "
+            "clocks of the two machines differ",
+        ),
+    )
 
 
 def source_obstacles(sources: Sequence[SourceState], *, stopped: bool) -> tuple[Reason, ...]:

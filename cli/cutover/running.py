@@ -129,7 +129,8 @@ class CutoverRun:
         elif step.act is Act.CATCH_UP:
             ends = {end.source: end.position for end in record.noted}
             if not self._passing().passed(ends):
-                return replace(seen, record=prepared), (self._not_passed(),)
+                reasons = (self._not_passed(), *self._looks.silent_sink())
+                return replace(seen, record=prepared), reasons
         else:
             self._change(step)
         stored = record_after(prepared, step, _now(), noted=noted, rows=rows)

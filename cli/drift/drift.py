@@ -24,6 +24,7 @@ from shardmerge.schemas.records.drift import Adoptions, Difference, needs_somebo
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.schemas.target.drift import adoption_of
+from shardmerge.schemas.target.drift_healing import Healing
 
 from .drift_reader import DriftReader, TargetDrift, drift_of, has_looks
 from .drift_shapes import healing_lines, lines, planned, shown
@@ -132,13 +133,9 @@ def heal(
             found = _known(reader, target)
             wanted = _named(found, subjects, harmless=harmless)
             plan = reader.plan(found, wanted)
-            by_hand = any(not each.sql for each in plan)
+            by_hand = [each for each in plan if not each.sql]
             if yes and by_hand:
-                raise ConfigError(
-                    "no statement heals some of the differences",
-                    hint="name with --only the differences that are not to be healed by hand",
-                    code="SM-6809",
-                )
+                raise _not_healed(target, by_hand)
             for line in () if as_json else healing_lines(planned(plan), ""):
                 click.echo(line)
             if yes and plan:
@@ -239,6 +236,15 @@ def _named(found: TargetDrift, subjects: Sequence[str], *, harmless: bool) -> tu
         )
     return tuple(subjects) or tuple(
         each.subject for each in found.differences if harmless or needs_somebody(each.kind)
+    )
+
+
+def _not_healed(target: TargetTable, by_hand: Sequence[Healing]) -> ConfigError:
+    told = "; ".join(f"{each.subject}: {each.reason}" for each in by_hand)
+    return ConfigError(
+        f"no statement heals some of the differences of {target}: {told}",
+        hint="make these by hand, or name the others with --only",
+        code="SM-6809",
     )
 
 

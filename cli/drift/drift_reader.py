@@ -13,15 +13,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
-from shardmerge.schemas.model.errors import ConfigError, TargetError
+from shardmerge.schemas.model.errors import ConfigError, ContractError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody, with_times
+from shardmerge.schemas.records.drift import Difference, needs_somebody, with_times
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.drift_healing import Healing, healing
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
-from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import ComparedTable, TableComparer
+from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import (
+    ComparedTable,
+    TableComparer,
+    unread_table,
+)
 from shardmerge.spark_sink.targets.mysql.ddl.drift_store import MySqlDriftStore
 from shardmerge.spark_sink.targets.mysql.ddl.healing_runs import heal
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
@@ -112,8 +116,20 @@ class DriftReader:
             raise
 
     def read(self, target: TargetTable) -> TargetDrift:
-        """Compare the table of one target; raises ``TargetError``."""
-        compared = self._comparer.compare(target)
+        """Compare the table of one target.
+
+        If the server refuses to show this table, or its journal cannot be read, that is its only
+        difference (``unread``).
+
+        Raises:
+            TargetError: The target does not answer, or somebody keeps the table locked.
+        """
+        try:
+            compared = self._comparer.compare(target)
+        except (TargetError, ContractError) as error:
+            if isinstance(error, TargetError) and error.retryable:
+                raise
+            compared = unread_table(f"the comparison failed: {error.message}")
         timed = with_times(
             compared.differences, self._times().get(target, ()), now_ms=0, clear_ms=0
         )
@@ -144,9 +160,7 @@ class DriftReader:
         self, target: TargetTable, compared: ComparedTable, subjects: Collection[str] | None
     ) -> tuple[Healing, ...]:
         wanted = [
-            each
-            for each in compared.differences
-            if each.kind is not DriftKind.UNREAD and (subjects is None or each.subject in subjects)
+            each for each in compared.differences if subjects is None or each.subject in subjects
         ]
         return healing(wanted, compared.expected, compared.found, target, self._dialect)
 

@@ -13,11 +13,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from shardmerge.cli.clients import connect_rest, mysql_cursor, topic_reader
+import pymysql
+
+from shardmerge.cli.clients import connect_rest, mysql_cursor, mysql_error, topic_reader
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -82,6 +85,18 @@ class LinePassing:
 
     def _is_applied(self, ends: dict[tuple[str, int], int]) -> bool:
         """Whether the stored offsets of all shards that are compared have reached the ends."""
+        try:
+            stored = self._stored()
+        except pymysql.MySQLError as error:
+            raise StackError(
+                f"target: {mysql_error(error)}",
+                hint="check that the target runs, and that its user may read the control database",
+                code="SM-4411",
+            ) from error
+        return all(stored.get(place, 0) >= end for place, end in ends.items())
+
+    def _stored(self) -> dict[tuple[str, int], int]:
+        """Topic and partition → the first offset that the target has not applied."""
         control = quote_identifier(self._pipeline.target.control_database)
         with mysql_cursor(self._pipeline.target) as cursor:
             cursor.execute(
@@ -99,7 +114,7 @@ class LinePassing:
                 if ShardId(*shard) in self._shards:
                     place = (topic, int(partition))
                     stored[place] = min(stored.get(place, int(offset)), int(offset))
-        return all(stored.get(place, 0) >= end for place, end in ends.items())
+        return stored
 
 
 def _wait(until: float, condition: Callable[[], bool]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from shardmerge.schemas.codes.registry import coded
+from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
 from shardmerge.spark_sink.validation.doubts import Difference, Key
@@ -55,6 +57,28 @@ def report_of(
     )
 
 
+def failed_report(target: str, error: ShardMergeError) -> ValidatedTarget:
+    """The shape of a comparison that could not go on because something did not answer."""
+    return ValidatedTarget(
+        target,
+        version=0,
+        complete=False,
+        stopped=error.message,
+        shards=(),
+        key=(),
+        columns=(),
+        rows=0,
+        ranges=0,
+        took_ms=0,
+        differences=(),
+        in_doubt=0,
+        unsettled=(),
+        obstacles=0,
+        left_out=(),
+        code=error.code,
+    )
+
+
 def _row(table: ComparedTable, found: Difference, repair: str) -> RowDifference:
     shards, target = found.counts or (0, 0)
     return RowDifference(
@@ -90,6 +114,9 @@ def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
         found: The report.
         most: How many differences are listed at most.
     """
+    if found.code:
+        yield f"{found.target}: not compared: {coded(found.code, found.stopped)}"
+        return
     counted = f"{found.rows} rows of {len(found.shards)} shards, {found.ranges} ranges"
     yield f"{found.target}: {counted}, {found.took_ms / 1000:.1f} s"
     for note in found.left_out:

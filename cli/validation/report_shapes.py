@@ -50,6 +50,8 @@ class ValidatedTarget:
         unsettled: Rows that changed each time that they were read.
         obstacles: How many shards could not be compared.
         left_out: What was not compared or not judged, as sentences.
+        code: Of the error in ``stopped``, for example ``SM-4411``, if a server, Kafka or Kafka
+            Connect did not answer; "" otherwise.
     """
 
     target: str
@@ -67,6 +69,7 @@ class ValidatedTarget:
     unsettled: tuple[RowDifference, ...]
     obstacles: int
     left_out: tuple[str, ...]
+    code: str = ""
 
     @property
     def is_clean(self) -> bool:

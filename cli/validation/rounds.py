@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import NoReturn
 
 import click
 
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
+from shardmerge.schemas.model.names import TargetTable
 
+from .report import failed_report
 from .report_shapes import ValidatedTarget
 from .validation_meter import ValidationMeter
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One comparison of everything.
+
+    Attributes:
+        targets: All targets that are to be compared, as the topics name them now.
+        compare: Compares one of them, and prints its report.
+        tell: Prints the report of a target that could not be compared.
+    """
+
+    targets: Sequence[TargetTable]
+    compare: Callable[[TargetTable], ValidatedTarget]
+    tell: Callable[[ValidatedTarget], None]
+
+
 def keep_comparing(
-    compare: Callable[[], Iterator[ValidatedTarget]],
+    begin: Callable[[], AbstractContextManager[Round]],
     meter: ValidationMeter,
     pause_s: float,
     *,
     sleep: Callable[[float], None] = time.sleep,
     now_s: Callable[[], float] = time.time,
 ) -> NoReturn:
-    """Run rounds for ever. A server that does not answer ends the round, not the process.
+    """Run rounds for ever. A target that cannot be compared ends neither the round nor the process.
 
     Args:
-        compare: Runs one round: compares each target once, and yields its report.
-        meter: Receives each report, and each failed round.
+        begin: Begins a round.
+        meter: Receives each report, and each round that could not begin.
         pause_s: Seconds between two rounds.
         sleep: Waits for a number of seconds.
         now_s: The time now, in seconds since 1970.
@@ -37,11 +56,24 @@ def keep_comparing(
     """
     while True:
         try:
-            for report in compare():
-                meter.compared(report, now_s())
+            with begin() as this:
+                meter.keep_only([str(target) for target in this.targets])
+                for target in this.targets:
+                    meter.compared(_report(this, target), now_s())
         except ConfigError:
             raise
         except ShardMergeError as error:
             meter.failed()
             click.echo(f"this round failed: {coded(error.code, error.message)}", err=True)
         sleep(pause_s)
+
+
+def _report(this: Round, target: TargetTable) -> ValidatedTarget:
+    try:
+        return this.compare(target)
+    except ConfigError:
+        raise
+    except ShardMergeError as error:
+        report = failed_report(str(target), error)
+        this.tell(report)
+        return report

@@ -67,6 +67,12 @@ def targets_of(picture: Picture, wanted: TargetTable | None) -> list[TargetTable
     return [wanted]
 
 
+def is_cut_over(picture: Picture, target: TargetTable) -> bool:
+    """Whether a target was handed over to its applications, so that the sink leaves it alone."""
+    progress = picture.progress.get(target)
+    return progress is not None and any(shard.code == CLOSED for shard in progress.shards)
+
+
 def facts_of(picture: Picture, target: TargetTable, readings: Readings) -> TableFacts:
     """What is known of a target.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -23,10 +24,10 @@ from shardmerge.schemas.records.plain import to_plain
 from . import repairs
 from .report import lines, report_of
 from .report_shapes import ValidatedTarget
-from .rounds import keep_comparing
+from .rounds import Round, keep_comparing
 from .saved_state import StateFile
 from .server_rows import ServerRows
-from .table_facts import targets_of
+from .table_facts import is_cut_over, targets_of
 from .target_run import Limits
 from .topic_facts import TopicFacts
 from .validation_meter import ValidationMeter
@@ -121,8 +122,8 @@ def validate(
     Traffic may go on: a row that looks different is looked at again when the target has applied
     what its shard had written before. Only SELECTs are run, one at a time on each server.
 
-    With --continuous the command compares for ever. If a server does not answer, it ends only the
-    present round.
+    With --continuous the command compares for ever. If a server does not answer, the targets that
+    need it are told as failed, and compared again in the next round.
 
     Ends with 0 when everything was compared and is equal; with 1 when there is a difference, or a
     row or a shard could not be compared; with 2 when the call or the pipeline file is wrong; with 3
@@ -136,25 +137,47 @@ def validate(
         if continuous:
             _check_continuous(resume, repair)
             _keep_comparing(call, target, pause_s, metrics_host, metrics_port)
-        found = list(_compared(call, target))
+        found = _compared(call, target)
         if all(each.complete for each in found):
             state.remove()
     raise SystemExit(ExitCode.GOOD if all(f.is_clean for f in found) else ExitCode.FOUND)
 
 
-def _compared(call: _Call, target: TargetTable | None) -> Iterator[ValidatedTarget]:
-    """The report of each wanted target, as soon as it is compared."""
+@contextmanager
+def _round(
+    call: _Call, target: TargetTable | None, *, only_merged: bool = False
+) -> Iterator[Round]:
+    """One comparison of every wanted target.
+
+    Args:
+        call: The call.
+        target: The wanted target; None for all of them.
+        only_merged: Whether all of them leaves out those that were cut over, because applications
+            change them.
+    """
     facts = TopicFacts(call.pipeline)
-    wanted = targets_of(facts.picture(), target)
+    picture = facts.picture()
+    wanted = targets_of(picture, target)
+    if target is None and only_merged:
+        wanted = [each for each in wanted if not is_cut_over(picture, each)]
     if target is None and call.only:
         routed = {each for shard in call.only for each in route(call.pipeline.routes, shard)}
         wanted = [each for each in wanted if each in routed]
     servers = ServerRows(call.pipeline)
     try:
-        for each in wanted:
-            yield _validated(call, each, facts, servers)
+        yield Round(
+            wanted,
+            lambda each: _validated(call, each, facts, servers),
+            lambda report: _tell(report, as_json=call.as_json),
+        )
     finally:
         servers.close()
+
+
+def _compared(call: _Call, target: TargetTable | None) -> list[ValidatedTarget]:
+    """The report of each wanted target; each is told as soon as it is compared."""
+    with _round(call, target) as this:
+        return [this.compare(each) for each in this.targets]
 
 
 def _check_continuous(resume: Path | None, repair: str | None) -> None:
@@ -172,7 +195,7 @@ def _keep_comparing(
     meter = ValidationMeter()
     stop = serve(meter.samples, host, port) if port else None
     try:
-        keep_comparing(lambda: _compared(call, target), meter, pause_s)
+        keep_comparing(lambda: _round(call, target, only_merged=True), meter, pause_s)
     finally:
         if stop is not None:
             stop()

@@ -3,47 +3,86 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.family import Sample
 
 from .report_shapes import ValidatedTarget
 
-_KINDS = ("missing", "extra", "differs", "count")
+_KEYED = ("missing", "extra", "differs")
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is known of one target.
+
+    Attributes:
+        rows: How many rows of shards were compared.
+        latest: The latest report of a comparison that did not fail; None before.
+        completed_s: When a comparison was last complete; None before.
+        code: The code of the latest comparison's error; "" if it did not fail.
+    """
+
+    rows: int = 0
+    latest: ValidatedTarget | None = None
+    completed_s: float | None = None
+    code: str = ""
 
 
 @dataclass(slots=True)
 class ValidationMeter:
     """Collects reports, and makes metrics from them. One thread writes, another one reads."""
 
-    _rows: Mapping[str, int] = field(default_factory=dict)
-    _latest: Mapping[str, ValidatedTarget] = field(default_factory=dict)
-    _completed_s: Mapping[str, float] = field(default_factory=dict)
+    _targets: Mapping[str, _Told] = field(default_factory=dict)
     _failures: int = 0
+
+    def keep_only(self, targets: Collection[str]) -> None:
+        """Forget all targets but these: the others do not exist any more."""
+        self._targets = {name: told for name, told in self._targets.items() if name in targets}
 
     def compared(self, report: ValidatedTarget, now_s: float) -> None:
         """Add the report of a target. Its comparison ended at ``now_s``, in seconds since 1970."""
-        name = report.target
-        self._rows = {**self._rows, name: self._rows.get(name, 0) + report.rows}
-        self._latest = {**self._latest, name: report}
-        if report.complete:
-            self._completed_s = {**self._completed_s, name: now_s}
+        told = self._targets.get(report.target, _Told())
+        if report.code:
+            self._failures += 1
+            told = replace(told, code=report.code)
+        else:
+            completed_s = now_s if report.complete else told.completed_s
+            told = _Told(told.rows + report.rows, report, completed_s)
+        self._targets = {**self._targets, report.target: told}
 
     def failed(self) -> None:
-        """Count a round that failed because a server, Kafka or Connect did not answer."""
+        """Count a round that could not begin because Kafka did not answer."""
         self._failures += 1
 
     def samples(self) -> Iterator[Sample]:
         """The present values of the metrics."""
         yield Sample(catalog.VALIDATE_FAILURES, (), self._failures)
-        for name, count in self._rows.items():
-            yield Sample(catalog.VALIDATE_ROWS, (name,), count)
-        for name, at_s in self._completed_s.items():
-            yield Sample(catalog.VALIDATE_COMPLETED, (name,), at_s)
-        for name, report in self._latest.items():
-            found = Counter(each.kind for each in report.differences)
-            for kind in _KINDS:
-                yield Sample(catalog.VALIDATE_DIFFERENCES, (name, kind), found[kind])
-            yield Sample(catalog.VALIDATE_UNCOMPARED, (name,), report.obstacles)
+        for name, told in self._targets.items():
+            if told.code:
+                yield Sample(catalog.VALIDATE_FAILING, (name, told.code), 1)
+            yield Sample(catalog.VALIDATE_ROWS, (name,), told.rows)
+            if told.completed_s is not None:
+                yield Sample(catalog.VALIDATE_COMPLETED, (name,), told.completed_s)
+            if told.latest is not None:
+                yield from _of_report(told.latest)
+
+
+def _of_report(report: ValidatedTarget) -> Iterator[Sample]:
+    found = Counter(each.kind for each in report.differences)
+    for kind in _KEYED:
+        yield Sample(catalog.VALIDATE_DIFFERENCES, (report.target, kind), found[kind])
+    yield Sample(catalog.VALIDATE_DIFFERENCES, (report.target, "count"), _counted_rows(report))
+    yield Sample(catalog.VALIDATE_UNCOMPARED, (report.target,), report.obstacles)
+
+
+def _counted_rows(report: ValidatedTarget) -> int:
+    """How many rows without a key are not what they must be, at least.
+
+    A changed row makes two differences: of its old digest there is one row too few, of its new one
+    a row too many. So the rows that lack and those that are too many are not added up.
+    """
+    more = [each.shard_rows - each.target_rows for each in report.differences]
+    return max(sum(n for n in more if n > 0), -sum(n for n in more if n < 0))

@@ -214,7 +214,8 @@ WATCHDOG = (
 VALIDATE_DIFFERENCES = Family(
     "shardmerge_validate_differences", _GAUGE,
     "Rows of the target that are not what their shards have, as the latest comparison confirmed. "
-    "`kind` is `missing`, `extra`, `differs` or `count`.", ("target", "kind"),
+    "`kind` is `missing`, `extra` or `differs`; for tables without a primary key `count`: how many "
+    "rows differ at least.", ("target", "kind"),
 )  # fmt: skip
 VALIDATE_UNCOMPARED = Family(
     "shardmerge_validate_uncompared_shards", _GAUGE,
@@ -231,11 +232,17 @@ VALIDATE_COMPLETED = Family(
 )  # fmt: skip
 VALIDATE_FAILURES = Family(
     "shardmerge_validate_failures_total", _COUNTER,
-    "Rounds that ended because a server, Kafka or Kafka Connect did not answer.",
+    "Comparisons of a target, and beginnings of rounds, that failed because a server, Kafka or "
+    "Kafka Connect did not answer.",
+)  # fmt: skip
+VALIDATE_FAILING = Family(
+    "shardmerge_validate_failing", _GAUGE,
+    "1 for a target whose latest comparison failed. `code` says why. The other values of the "
+    "target are those of the comparison before.", ("target", "code"),
 )  # fmt: skip
 VALIDATE = (
     VALIDATE_DIFFERENCES, VALIDATE_UNCOMPARED, VALIDATE_ROWS, VALIDATE_COMPLETED,
-    VALIDATE_FAILURES,
+    VALIDATE_FAILURES, VALIDATE_FAILING,
 )  # fmt: skip
 
 PROCESSES = {"sink": SINK, "agents": AGENTS, "watchdog": WATCHDOG, "validate": VALIDATE}

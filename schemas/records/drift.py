@@ -99,6 +99,20 @@ def needs_somebody(kind: DriftKind) -> bool:
     return kind is not DriftKind.HARMLESS
 
 
+def unread_difference(reason: str) -> Difference:
+    """The difference of a table that was not compared, for this reason."""
+    return Difference("table", DriftKind.UNREAD, "", reason)
+
+
+def in_fingerprint(subject: str) -> bool:
+    """Whether every change of such a part changes the fingerprint that a look compares first.
+
+    Of checks, foreign keys and partitions the fingerprint has only the names, or that there are
+    some.
+    """
+    return subject.partition(":")[0] not in ("check", "foreign key", "partitioning")
+
+
 def with_times(
     found: tuple[Difference, ...],
     known: tuple[Difference, ...],

@@ -10,6 +10,9 @@ from shardmerge.schemas.model.position import SourcePosition
 from .decisions import StatementKind
 from .drift import Difference
 
+RENEWED_S = 60.0
+"""A sink that runs reports each target at least once in about so many seconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShardProgress:

@@ -32,6 +32,7 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Check, Column, DefaultKind, Index, TableSchema
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.drift import Difference, DriftKind
 
 from .table_comparison import misfit
@@ -221,6 +222,59 @@ def met(
             if each is not None and not _keeps(expected, found, each, action):
                 hit.append(each)
     return tuple(dict.fromkeys(hit))
+
+
+def holds_already(
+    expected: TableState, after: TableState, found: TableState, actions: Sequence[Action]
+) -> bool:
+    """Whether the table can stay as it is, because its columns accept all that a statement decides.
+
+    That is so for a statement that only widens columns (each value stays what it is), if somebody
+    made these columns wider still, and of the same kind of type. A later statement that widens them
+    further is executed; one that drops them, too. One that narrows them meets the change (``met``).
+
+    Args:
+        expected: The table that the statements executed so far make.
+        after: The table that the statement makes of it.
+        found: The table that the server shows.
+        actions: The actions of the statement.
+    """
+    unique = {
+        name.lower()
+        for schema in (after.schema, found.schema)
+        for index in (() if schema is None else schema.indexes)
+        if index.is_unique
+        for name in index.columns
+    }
+    return bool(actions) and all(
+        isinstance(action, ColumnChange)
+        and action.column.name.lower() == action.name.lower()
+        and _holds(f"column:{action.name.lower()}", expected, after, found, unique)
+        for action in actions
+    )
+
+
+def _holds(
+    subject: str, expected: TableState, after: TableState, found: TableState, unique: set[str]
+) -> bool:
+    parts = [state.parts().get(subject) for state in (expected, after, found)]
+    columns = [part for part in parts if isinstance(part, Column)]
+    kinds = {_kind_of_type(column.type) for column in columns}
+    if len(columns) < 3 or len(kinds) > 1 or "binary" in kinds:
+        return False
+    before, wanted, there = columns
+    is_widened = not misfit(TableSchema((before,)), TableSchema((wanted,)))
+    return is_widened and kind_of(subject, wanted, there, unique) is _HARMLESS
+
+
+def _kind_of_type(kind: ColumnType) -> str:
+    """The same text for types between which a server converts no value.
+
+    BINARY is not among them: it pads a value to its own length.
+    """
+    if kind.is_integer:
+        return "integer"
+    return "text" if kind.is_string else kind.name
 
 
 def met_text(target: TargetTable, differences: Sequence[Difference]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind
-from shardmerge.schemas.records.drift import Difference
+from shardmerge.schemas.records.drift import Difference, DriftKind
 
 from .dialects.dialect import CannotRender, Dialect, Rendering
 from .table_state import CHARSET, PARTITIONING, TABLE, TableState
@@ -72,7 +72,11 @@ def healing(
         assert schema is not None
         loses = "all rows: every shard must be read again"
         return tuple(_healings(TABLE, dialect.create_table(target, schema), loses))
-    steps: list[Healing] = []
+    steps = [
+        Healing(each.subject, "", reason=f"{each.found}; remove that by hand")
+        for each in found
+        if each.kind is DriftKind.UNREAD
+    ]
     for order in (_drops_apart, _drops, _columns, _primary_key, _column_drops, _additions):
         for part in parts:
             steps += order(part, expected, target, dialect)

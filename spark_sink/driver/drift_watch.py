@@ -15,11 +15,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 from shardmerge.connectors.event_log import logger
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import ShardMergeError, TargetError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.drift import Difference, needs_somebody, with_times
+from shardmerge.schemas.records.drift import (
+    CODES,
+    Difference,
+    DriftKind,
+    in_fingerprint,
+    needs_somebody,
+    unread_difference,
+    with_times,
+)
 from shardmerge.spark_sink.barrier.decisions import StatementKey
-from shardmerge.spark_sink.targets.interface import DriftStore, Look, TableLooks
+from shardmerge.spark_sink.targets.drift_interface import DriftStore, Look, TableLooks
 
 log = logger(__name__)
 
@@ -60,7 +68,10 @@ class DriftWatch:
         self._asked: dict[TargetTable, int] | None = None
         self._asked_ms = 0
         self._begun: Counter[TargetTable] = Counter()
-        self._looked_ms: dict[TargetTable, int] = {}
+        self._compared_ms: dict[TargetTable, int] = {}
+        """Table → when the last look began that compared it."""
+        self._alike_ms: dict[TargetTable, int] = {}
+        """Table → when the last look began that compared it, or found its fingerprint unchanged."""
         self.differences: dict[TargetTable, tuple[Difference, ...]] = {}
 
     @property
@@ -140,17 +151,46 @@ class DriftWatch:
         for target, number in asked.items():
             if self._begun[target] != number:
                 continue
-            found = look.compared.get(target)
-            if found is not None:
-                self._keep(store, target, found)
-            if found is not None or target in self._looked_ms:
-                # A table that was not compared counts as unchanged since the look before.
-                self._looked_ms[target] = self._asked_ms
+            if (error := look.failed.get(target)) is not None:
+                self._keep_failure(store, target, error)
+            elif (found := look.compared.get(target)) is not None:
+                self._keep(store, target, self._timed(target, found, target in look.unchanged))
+                self._compared_ms[target] = self._alike_ms[target] = self._asked_ms
+            elif target in look.unchanged:
+                self._alike_ms[target] = self._asked_ms
 
-    def _keep(self, store: DriftStore, target: TargetTable, found: tuple[Difference, ...]) -> None:
+    def _timed(
+        self, target: TargetTable, found: tuple[Difference, ...], is_unchanged: bool
+    ) -> tuple[Difference, ...]:
+        """The differences with their times.
+
+        A fingerprint that was unchanged in an earlier look proves that a change came later, if
+        fingerprints show changes of this kind. Otherwise only the last comparison proves it.
+        """
         known = self.differences.get(target, ())
-        clear_ms = self._looked_ms.get(target, 0)
-        timed = with_times(found, known, now_ms=self._asked_ms, clear_ms=clear_ms)
+        compared_ms = self._compared_ms.get(target, 0)
+        alike_ms = compared_ms if is_unchanged else self._alike_ms.get(target, 0)
+        timed: list[Difference] = []
+        for each in found:
+            clear_ms = alike_ms if in_fingerprint(each.subject) else compared_ms
+            timed += with_times((each,), known, now_ms=self._asked_ms, clear_ms=clear_ms)
+        return tuple(timed)
+
+    def _keep_failure(self, store: DriftStore, target: TargetTable, error: Exception) -> None:
+        """Note that a table was not compared. What was known of it before stays."""
+        if isinstance(error, TargetError) and error.retryable:
+            log.warning("drift_look_delayed", target=target, error=error)
+            return
+        log.error("drift_look_failed", target=target, error=error, code=CODES[DriftKind.UNREAD])
+        known = self.differences.get(target, ())
+        unread = unread_difference(f"the comparison failed: {_text(error)}")
+        clear_ms = self._compared_ms.get(target, 0)
+        timed = with_times((unread,), known, now_ms=self._asked_ms, clear_ms=clear_ms)
+        others = tuple(each for each in known if each.subject != unread.subject)
+        self._keep(store, target, tuple(sorted((*others, *timed), key=lambda d: d.subject)))
+
+    def _keep(self, store: DriftStore, target: TargetTable, timed: tuple[Difference, ...]) -> None:
+        known = self.differences.get(target, ())
         if timed == known:
             return
         store.keep(self._epoch, target, timed)
@@ -162,6 +202,12 @@ class DriftWatch:
     def stop(self) -> None:
         """Tell the thread to end after its present look."""
         self._thread.stop()
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, ShardMergeError):
+        return error.message
+    return f"{type(error).__name__}: {error}"
 
 
 def _tell(

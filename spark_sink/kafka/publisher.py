@@ -1,4 +1,4 @@
-"""Publishes ``SinkProgress`` records: only changes, and not too often."""
+"""Publishes ``SinkProgress`` records: changes, not too often, and now and then the same again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
-from shardmerge.schemas.records.progress import SinkProgress
+from shardmerge.schemas.records.progress import RENEWED_S, SinkProgress
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.spark_sink.planning.progress import with_times
 
@@ -48,12 +48,17 @@ class ProgressPublisher:
         return sent_at is None or time.monotonic() - sent_at >= _PAUSE_S
 
     def offer(self, record: SinkProgress) -> SinkProgress:
-        """Send the record unless it equals the last one sent. Returns it with its times."""
+        """Send the record, and return it with its times.
+
+        A record that equals the last one is sent after ``RENEWED_S`` seconds: it shows that the
+        sink runs.
+        """
         self._producer.poll(0)
         now_ms = time.time_ns() // 1_000_000
         last = self._sent.get(record.target)
         record = with_times(record, last, now_ms)
-        if last == record:
+        sent_at = self._sent_at.get(record.target, 0.0)
+        if last == record and time.monotonic() - sent_at < RENEWED_S:
             return record
         value = self._format.write(replace(record, ts_ms=now_ms))
         headers = [("target", str(record.target).encode())]

@@ -20,13 +20,14 @@ from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
-from shardmerge.schemas.records.drift import Difference
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.progress import CLOSED_HINT
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
+
+from .drift_interface import DriftStore, TableLooks
 
 State: TypeAlias = Literal["intent", "done", "refused"]
 StatementPlace: TypeAlias = tuple[TargetTable, int, int]
@@ -186,57 +187,6 @@ class StatementJournal(Protocol):
         Raises:
             TargetLost: The sink must end; ``WriterReplaced`` when another writer took over.
             TargetError: The target refuses it, or cannot execute it now (``retryable``).
-        """
-        ...
-
-
-class TableLooks(Protocol):
-    """Compares tables with what was decided and executed. Belongs to one thread of its own.
-
-    Every method raises ``TargetError``, with ``retryable`` when the target is away.
-    """
-
-    def look(self, tables: Mapping[TargetTable, int]) -> Look:
-        """Look at tables, and compare those that may have changed since the last call.
-
-        Args:
-            tables: Table → a number that changes with every statement that is begun on it.
-        """
-        ...
-
-    def close(self) -> None:
-        """End the connection."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """One look at tables.
-
-    Attributes:
-        compared: Table that was compared → in what it differs, without times.
-        left: How many tables still have to be compared: the next look goes on with them.
-    """
-
-    compared: Mapping[TargetTable, tuple[Difference, ...]]
-    left: int = 0
-
-
-class DriftStore(Protocol):
-    """Keeps the differences with their times. Belongs to the driver's thread.
-
-    Every method raises ``TargetError``, with ``retryable`` when the target is away.
-    """
-
-    def load(self) -> dict[TargetTable, tuple[Difference, ...]]:
-        """Target → its differences; only targets with some."""
-        ...
-
-    def keep(self, epoch: int, target: TargetTable, differences: Sequence[Difference]) -> None:
-        """Replace the differences of a target.
-
-        Raises:
-            WriterReplaced: Another writer took over.
         """
         ...
 

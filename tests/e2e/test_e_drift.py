@@ -82,15 +82,15 @@ def test_a_change_by_hand_is_told_holds_its_target_only_and_is_healed_or_adopted
     )
     assert drift_of(line) == drift_of(line, OTHER) == {}
 
-    in_target(
-        line,
-        f"ALTER TABLE {TARGET} ADD INDEX by_b (b)",
-        f"ALTER TABLE {TARGET} MODIFY COLUMN b VARCHAR(99)",
-    )
-    assert drift_of(line) == {"column:b": "harmless", "index:by_b": "harmless"}
+    in_target(line, f"ALTER TABLE {TARGET} ADD INDEX by_b (b)")
+    assert drift_of(line) == {"index:by_b": "harmless"}
     assert call(line, "drift", TARGET).exit_code == 0
+    in_target(line, f"ALTER TABLE {TARGET} MODIFY COLUMN b VARCHAR(99) NOT NULL")
+    assert drift_of(line) == {"column:b": "refuses", "index:by_b": "harmless"}
+    assert call(line, "drift", TARGET).exit_code == 1
 
-    # The decided statement would make the column narrower than it was made by hand.
+    # The decided statement would make the column narrower than it was made by hand. The column
+    # cannot stay as it is, because it refuses NULL.
     execute(
         line,
         "ALTER TABLE plaindrift_app.t_1 MODIFY COLUMN b VARCHAR(60)",

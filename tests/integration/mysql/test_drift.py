@@ -9,7 +9,7 @@ import pytest
 
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.actions import Adoption
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.drift import MET_CODE, Difference, DriftKind, with_times
@@ -170,7 +170,7 @@ def test_partitions_that_refuse_rows_are_told_and_removed(line: Line) -> None:
 
 
 def test_a_statement_that_would_overwrite_a_change_by_hand_is_refused(line: Line) -> None:
-    line.by_hand("MODIFY COLUMN b VARCHAR(99) DEFAULT 'x'")
+    line.by_hand("MODIFY COLUMN b VARCHAR(99) NOT NULL DEFAULT 'x'")
     narrow = "MODIFY COLUMN b VARCHAR(60) DEFAULT 'x'"
     refused = line.run(T, 2, narrow)
     assert (refused.state, refused.code) == ("refused", MET_CODE)
@@ -264,3 +264,39 @@ def test_differences_are_kept_with_their_times(line: Line) -> None:
     assert each == Difference("column:must", DriftKind.REFUSES, "", "`must` int NOT NULL", 20, 10)
     store.keep(line.epoch, T, ())
     assert store.load() == {}
+
+
+def test_a_table_that_cannot_be_compared_stops_no_other_one(line: Line) -> None:
+    where = f"{line.control.table('ddl_journal')} SET actions = '{{' WHERE target_table = 'other'"
+    line.session.execute(f"UPDATE {where}")
+    line.by_hand("ADD INDEX more (b, a)")
+    look = line.looks.look({OTHER: 0, T: 0})
+    assert {each.subject for each in look.compared[T]} == {"index:more"}
+    assert isinstance(look.failed[OTHER], ContractError)
+
+
+def test_a_view_in_place_of_a_table_says_why_it_is_not_healed(line: Line) -> None:
+    line.session.execute(f"DROP TABLE {T.sql}")
+    line.session.execute(f"CREATE VIEW {T.sql} AS SELECT 1 AS id")
+    [step] = line.plan(line.comparer.compare(T))
+    assert (step.sql, step.reason) == ("", "it is not a table but a view; remove that by hand")
+    line.session.execute(f"DROP VIEW {T.sql}")
+
+
+def test_a_column_that_is_wider_already_is_used_and_what_follows_is_as_without_it(
+    line: Line,
+) -> None:
+    line.by_hand("MODIFY COLUMN b VARCHAR(255) DEFAULT 'x'")
+    assert line.run(T, 2, "MODIFY COLUMN b VARCHAR(80) DEFAULT 'x'") == DONE
+    rest = "NOT NULL DEFAULT 0"
+    line.by_hand(f"MODIFY COLUMN d DECIMAL(30,2) {rest}")
+    assert line.run(T, 3, f"MODIFY COLUMN d DECIMAL(12,2) {rest}") == DONE
+    assert line.found() == {"column:b": DriftKind.HARMLESS, "column:d": DriftKind.HARMLESS}
+    line.session.execute(f"INSERT INTO {T.sql} (id, b, d) VALUES (1, REPEAT('y', 80), 9999999999)")
+    narrowed = line.run(T, 4, f"MODIFY COLUMN d DECIMAL(8,2) {rest}")
+    assert (narrowed.state, narrowed.code) == ("refused", MET_CODE)
+    assert line.run(T, 5, f"MODIFY COLUMN d DECIMAL(40,2) {rest}") == DONE
+    assert line.found() == {"column:b": DriftKind.HARMLESS}
+    assert line.session.query(f"SELECT LENGTH(b), d = 9999999999 FROM {T.sql}") == [(80, 1)]
+    assert line.run(T, 6, "DROP COLUMN b") == DONE
+    assert line.found() == {}

@@ -80,6 +80,9 @@ CASES: dict[str, tuple[tuple[str, str, str], ...]] = {
         (f'shardmerge_sink_drift{{{T}, kind="harmless"}}', "5", "5"),
     ),
     "ShardmergeRowsDiffer": ((f'shardmerge_validate_differences{{{T}, kind="extra"}}', "1", "0"),),
+    "ShardmergeComparisonFails": (
+        (f'shardmerge_validate_failing{{{T}, code="SM-4411"}}', "1", "0"),
+    ),
     "ShardmergeStatementLong": (
         (f'shardmerge_sink_oldest_statement_seconds{{{T}, state="executing"}}', "3601", "9"),
     ),

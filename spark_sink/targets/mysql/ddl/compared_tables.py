@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
-from shardmerge.schemas.records.drift import Difference, DriftKind
+from shardmerge.schemas.records.drift import Difference, DriftKind, unread_difference
 from shardmerge.schemas.target.drift import differences
 from shardmerge.schemas.target.table_state import (
-    TABLE,
     TableState,
     executed_state,
     state_after,
@@ -81,13 +80,15 @@ class TableComparer:
         try:
             expected = executed_state(self.entries.executed(self.pipeline, target), target, context)
         except SourceError as error:
-            return _unread(f"the executed statements do not make a table: {error.message}")
+            return unread_table(f"the executed statements do not make a table: {error.message}")
         if kind := self._other_kind(target):
-            return _unread(f"it is not a table but a {kind}")
+            return unread_table(f"it is not a table but a {kind}")
         try:
             found = server_state(self.session, target, context)
         except SourceError as error:
-            return _unread(f"shardmerge does not understand SHOW CREATE TABLE: {error.message}")
+            return unread_table(
+                f"shardmerge does not understand SHOW CREATE TABLE: {error.message}"
+            )
         compared = ComparedTable(expected, found, self._reported_differences(expected, found))
         for begun in self.entries.begun(self.pipeline, target) if compared.differences else ():
             try:
@@ -141,6 +142,7 @@ def server_state(session: MySqlSession, target: TargetTable, context: ServerCont
     return TableState(schema, apart).in_context(context)
 
 
-def _unread(reason: str) -> ComparedTable:
+def unread_table(reason: str) -> ComparedTable:
+    """A table that was not compared, for this reason."""
     state = TableState(None)
-    return ComparedTable(state, state, (Difference(TABLE, DriftKind.UNREAD, "", reason),))
+    return ComparedTable(state, state, (unread_difference(reason),))

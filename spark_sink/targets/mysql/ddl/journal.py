@@ -14,7 +14,8 @@ DDL is not transactional in MySQL. Theory of operation of ``execute``:
    other case somebody changed the target: the statement is refused until the table is in one of
    these two states again. If the table or column that the statement makes was made by somebody
    before, it is used, provided that it accepts the rows. If somebody changed what the statement
-   changes, so that it would overwrite the change, the statement is refused, too (``drift.met``).
+   changes, so that it would overwrite the change, the statement is refused, too (``drift.met``);
+   except that a column which is wider already stays as it is (``drift.holds_already``).
    The intents of the table's other statements are settled first, in the same way: once this
    statement is executed, the table would be in neither of their two states.
 4. After the execution, read the table back and compare it with what the statement should make of
@@ -33,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.model.actions import Action, Adoption, TableCreation
 from shardmerge.schemas.model.errors import SourceError, TargetError, TargetLost
@@ -41,8 +43,9 @@ from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.drift import MET_CODE
-from shardmerge.schemas.target.drift import met, met_text
+from shardmerge.schemas.target.drift import holds_already, met, met_text
 from shardmerge.schemas.target.table_comparison import difference, is_same, misfit
+from shardmerge.schemas.target.table_state import state_after
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
@@ -60,6 +63,8 @@ from .introspection import (
     there_already,
 )
 from .rows_in_the_way import rows_in_the_way
+
+log = logger(__name__)
 
 _NOT_THAT_WAY = (1800, 1845, 1846)
 """ER_UNKNOWN_ALTER_ALGORITHM, ER_ALTER_OPERATION_NOT_SUPPORTED, …_REASON."""
@@ -267,11 +272,16 @@ class Journal:
     def _met(
         self, target: TargetTable, actions: Sequence[Action], context: ServerContext
     ) -> _Outcome | None:
-        """The refusal of a statement that would overwrite what somebody changed; None if none."""
+        """What becomes of a statement that meets a change by hand; None if it meets none."""
         compared = self._comparer.compare(target, context)
         hit = met(compared.expected, compared.found, actions)
         if not hit:
             return None
+        after = state_after(compared.expected, actions, target, context).in_context(context)
+        if holds_already(compared.expected, after, compared.found, actions):
+            columns = [f"{each.subject}: {each.found}" for each in hit]
+            log.warning("wider_columns_kept", target=target, columns=columns)
+            return _Outcome(JournalEntry("done"), anew=True)
         return _Outcome(JournalEntry("refused", met_text(target, hit), MET_CODE), anew=True)
 
     def _perform(self, sql: str, *, alters: bool) -> None:

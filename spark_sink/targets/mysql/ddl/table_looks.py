@@ -4,6 +4,9 @@ One query for each database reads a fingerprint of every table from ``informatio
 is compared in detail only if its fingerprint changed, or a statement was begun on it. Some changes
 do not change the fingerprint: a check may have another text under its old name. So each look also
 compares one part of all tables in detail, in turn.
+
+A table whose comparison fails (the user may not read it, or somebody keeps it locked) is told of
+apart, and tried again in each look. The others are compared.
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.records.drift import Difference
-from shardmerge.spark_sink.targets.interface import Look
+from shardmerge.spark_sink.targets.drift_interface import Look
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .compared_tables import TableComparer
@@ -82,6 +86,7 @@ class MySqlLooks:
     def __init__(self, session: MySqlSession, comparer: TableComparer) -> None:
         self._session, self._comparer = session, comparer
         self._known: dict[TargetTable, tuple[int, Fingerprint]] = {}
+        self._failed: set[TargetTable] = set()
         self._turn = 0
 
     def look(self, tables: Mapping[TargetTable, int]) -> Look:
@@ -94,19 +99,41 @@ class MySqlLooks:
                     # Some servers store all names in lower case.
                     value = found.get(target.table) or found.get(target.table.lower(), _NONE)
                     now[target] = tables[target], value
-        due = [target for target in sorted(now) if self._known.get(target) != now[target]]
+        unchanged = {target for target in now if self._known.get(target) == now[target]}
+        # Tables that failed in the look before come last, so that they keep no other one waiting.
+        due = sorted(now.keys() - unchanged, key=lambda t: (t in self._failed, t))
         compared, left = due[:MOST_TOGETHER], max(0, len(due) - MOST_TOGETHER)
         if not left:
             compared += [t for t in self._in_turn(sorted(now)) if t not in compared]
         contexts: dict[str, ServerContext] = {}
         result: dict[TargetTable, tuple[Difference, ...]] = {}
+        failed: dict[TargetTable, Exception] = {}
         for target in compared:
-            if target.database not in contexts:
-                contexts[target.database] = server_context(self._session, target.database)
-            result[target] = self._comparer.compare(target, contexts[target.database]).differences
-        # Noted only now: if a comparison raises an error, the others' results are lost, too.
-        self._known.update({target: now[target] for target in compared})
-        return Look(result, left)
+            try:
+                result[target] = self._compare(target, contexts)
+            except Exception as error:  # It is told of this table; the others are compared.
+                self._check_server(error)
+                failed[target] = error
+                self._known.pop(target, None)
+            else:
+                self._known[target] = now[target]
+        self._failed = set(failed)
+        return Look(result, left, frozenset(unchanged - failed.keys()), failed)
+
+    def _compare(
+        self, target: TargetTable, contexts: dict[str, ServerContext]
+    ) -> tuple[Difference, ...]:
+        if target.database not in contexts:
+            contexts[target.database] = server_context(self._session, target.database)
+        return self._comparer.compare(target, contexts[target.database]).differences
+
+    def _check_server(self, error: Exception) -> None:
+        """Raise the error of a comparison again if the server answers nothing else either."""
+        try:
+            self._session.query("SELECT 1")
+        except TargetError:
+            self._known.clear()  # What was compared in this look is not told, so it is due again.
+            raise error from None
 
     def close(self) -> None:
         """See ``interface.TableLooks``."""

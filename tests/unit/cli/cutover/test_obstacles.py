@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.cutover.obstacles import SourceState, obstacles_of, source_obstacles
+from shardmerge.cli.cutover.obstacles import (
+    SourceState,
+    obstacles_of,
+    sink_obstacles,
+    source_obstacles,
+)
 from shardmerge.cli.validation.table_facts import Readings, TableFacts, facts_of
 from shardmerge.cli.views.shapes import (
     AgentsState,
@@ -102,3 +107,11 @@ def test_a_replica_and_open_transactions_are_told() -> None:
     told = source_obstacles(sources, stopped=True)
     assert [r.code for r in told] == ["SM-6713", "SM-6714"]
     assert "2 transactions that changed rows" in told[1].text
+
+
+def test_a_sink_that_is_silent_does_not_run() -> None:
+    assert sink_obstacles(TARGET, 1_000_000, 1_180_000) == ()
+    [found] = sink_obstacles(TARGET, 1_000_000, 1_181_000)
+    assert (found.code, "for 181 s" in found.text) == ("SM-6723", True)
+    [never] = sink_obstacles(TARGET, 0, 1_000)
+    assert f"has not reported {TARGET} yet" in never.text

@@ -36,6 +36,7 @@ class World:
     untidy: tuple[Tidied, ...] = (DEFAULT,)
     written: tuple[str, ...] = ()
     refuses: bool = False
+    is_silent: bool = False
     executed: list[str] = field(default_factory=list)
 
     @property
@@ -64,6 +65,9 @@ class World:
             raise StackError("refused", code="SM-6718")
         self.executed += what.statements
         self.read_only = what.statements[0].endswith("ON")
+
+    def silent_sink(self) -> tuple[Reason, ...]:
+        return (Reason("SM-6723", "silent"),) if self.is_silent else ()
 
     def look(self, *, back: bool = False, unchanged: bool = False) -> Seen:
         source = SourceSeen(
@@ -147,6 +151,8 @@ def test_a_target_that_is_behind_ends_the_call_and_the_next_one_goes_on() -> Non
     run.passes = False
     [reason] = run.run(back=False).reasons
     assert (reason.code, bool(world.stored.noted)) == ("SM-6717", True)
+    world.is_silent = True
+    assert [each.code for each in run.run(back=False).reasons] == ["SM-6717", "SM-6723"]
     run.passes = True
     assert next(step.name for step in run.run(back=False).steps) == "catch-up"
 

@@ -103,3 +103,48 @@ def test_the_name_of_the_first_command_may_be_left_out(tmp_path: Path) -> None:
         assert told.exit_code == 2
         assert "none.toml" in told.output
     assert "Commands:" in runner.invoke(drift, ["--help"]).output
+
+
+VIEW = Difference("table", DriftKind.UNREAD, "", "it is not a table but a view")
+
+
+class Reader:
+    """A target whose only table was replaced by a view."""
+
+    def __init__(self, pipeline: object) -> None:
+        state = TableState(None)
+        self._compared = ComparedTable(state, state, (VIEW,))
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def targets(self) -> list[TargetTable]:
+        return [T]
+
+    def read(self, target: TargetTable) -> TargetDrift:
+        return TargetDrift(target, (VIEW,), self._compared)
+
+    def plan(self, drift: TargetDrift, subjects: tuple[str, ...]) -> tuple[Healing, ...]:
+        state = TableState(None)
+        return healing([d for d in drift.differences if d.subject in subjects], state, state, T,
+                       MYSQL_8)  # fmt: skip
+
+
+def test_healing_what_cannot_be_read_says_what_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "pipeline.toml"
+    file.write_text(Path("docker/pipeline.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setenv("MYSQL_PASSWORD", "x")
+    monkeypatch.setattr("shardmerge.cli.drift.drift.DriftReader", Reader)
+    call = ["heal", "m.t", "--pipeline", str(file)]
+    told = CliRunner().invoke(drift, [*call, "--yes"])
+    assert told.exit_code == 2
+    assert "SM-6809" in told.output
+    assert "table: it is not a table but a view; remove that by hand" in told.output
+    told = CliRunner().invoke(drift, call)
+    assert told.exit_code == 1
+    assert "heal by hand: it is not a table but a view; remove that by hand" in told.output

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
+import pymysql
 import pytest
 
 from shardmerge.cli.validation import line_passing
 from shardmerge.cli.validation.line_passing import LinePassing
 from shardmerge.connectors.formats.stored_record import Extent
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.position import SourcePosition
 from tests.recorded import Recorded
 from tests.unit.cli.views.pictures import ONE
@@ -106,3 +108,17 @@ def test_a_sink_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_an_empty_topic_is_applied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert passing(monkeypatch, [AT_END], 0, [0])
+
+
+def test_a_target_that_does_not_answer_is_an_error_with_a_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def server(_: object) -> NoReturn:
+        raise pymysql.OperationalError(2003, "Can't connect")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(line_passing, "mysql_cursor", server)
+        line = LinePassing(Recorded(2, "optimistic").pipeline, [ONE], 0.2)
+        with pytest.raises(StackError, match="Can't connect") as caught:
+            line._is_applied({(TOPIC, 0): 7})
+    assert caught.value.code == "SM-4411"

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import CliRunner
 
 from shardmerge.cli.main import main
+from shardmerge.cli.validation.report import lines
 from shardmerge.cli.validation.report_shapes import RowDifference, ValidatedTarget
-from shardmerge.cli.validation.rounds import keep_comparing
+from shardmerge.cli.validation.rounds import Round, keep_comparing
 from shardmerge.cli.validation.validation_meter import ValidationMeter
 from shardmerge.schemas.model.errors import ConfigError, StackError
+from shardmerge.schemas.model.names import TargetTable
 
 
 class Ended(BaseException):
     """The process is ended."""
 
 
-def report(*kinds: str, complete: bool = True, obstacles: int = 0) -> ValidatedTarget:
+def report(
+    *kinds: str, target: str = "m.t", complete: bool = True, obstacles: int = 0
+) -> ValidatedTarget:
     found = tuple(RowDifference(kind, ("1",), "", (), 0, 0) for kind in kinds)
     return ValidatedTarget(
-        "m.t", 1, complete, "", (), ("id",), (), 50, 1, 10, found, 0, (), obstacles, ()
+        target, 1, complete, "", (), ("id",), (), 50, 1, 10, found, 0, (), obstacles, ()
     )
 
 
@@ -31,16 +38,34 @@ def values(meter: ValidationMeter) -> dict[tuple[str, ...], object]:
     return {(name, *sample.labels): sample.value for name, sample in names}
 
 
-def run(rounds: list[list[ValidatedTarget] | Exception], meter: ValidationMeter) -> list[float]:
+Outcome = ValidatedTarget | Exception
+AWAY = StackError("Kafka does not answer", code="SM-4101")
+
+
+def run(
+    rounds: list[dict[str, Outcome] | Exception],
+    meter: ValidationMeter,
+    told: list[ValidatedTarget] | None = None,
+) -> list[float]:
     """Play these rounds; the pauses that were made."""
     pauses: list[float] = []
+    failed = list[ValidatedTarget]() if told is None else told
     left = iter(rounds)
 
-    def compare() -> Iterator[ValidatedTarget]:
+    @contextmanager
+    def begin() -> Iterator[Round]:
         each = next(left)
         if isinstance(each, Exception):
             raise each
-        yield from each
+
+        def compare(target: TargetTable) -> ValidatedTarget:
+            outcome = each[str(target)]
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        targets = [TargetTable(*name.split(".")) for name in each]
+        yield Round(targets, compare, failed.append)
 
     def sleep(seconds: float) -> None:
         pauses.append(seconds)
@@ -48,13 +73,15 @@ def run(rounds: list[list[ValidatedTarget] | Exception], meter: ValidationMeter)
             raise Ended
 
     with pytest.raises(Ended):
-        keep_comparing(compare, meter, 60, sleep=sleep, now_s=lambda: 1_000.0 + len(pauses))
+        keep_comparing(begin, meter, 60, sleep=sleep, now_s=lambda: 1_000.0 + len(pauses))
     return pauses
 
 
 def test_each_round_replaces_what_the_one_before_found() -> None:
     meter = ValidationMeter()
-    assert run([[report("extra", "extra", "missing")], [report("missing")]], meter) == [60, 60]
+    assert run(
+        [{"m.t": report("extra", "extra", "missing")}, {"m.t": report("missing")}], meter
+    ) == [60, 60]
     found = values(meter)
     assert [found["differences", "m.t", kind] for kind in ("missing", "extra", "differs")] == [
         1, 0, 0,
@@ -64,27 +91,63 @@ def test_each_round_replaces_what_the_one_before_found() -> None:
     assert found["failures_total",] == 0
 
 
-def test_what_does_not_answer_ends_only_its_round() -> None:
+def test_a_round_that_cannot_begin_ends_only_itself() -> None:
     meter = ValidationMeter()
-    away = StackError("Kafka does not answer", code="SM-4101")
-    assert run([[report("extra")], away, [report()]], meter) == [60, 60, 60]
+    assert run([{"m.t": report("extra")}, AWAY, {"m.t": report()}], meter) == [60, 60, 60]
     assert values(meter)["failures_total",] == 1
     assert values(meter)["differences", "m.t", "extra"] == 0
 
 
+def test_a_target_that_fails_stops_no_target_behind_it_and_is_told_with_its_code() -> None:
+    meter, told = ValidationMeter(), list[ValidatedTarget]()
+    other = report("missing", target="m.u")
+    run([{"m.t": report("extra")}, {"m.t": AWAY, "m.u": other}], meter, told)
+    found = values(meter)
+    assert found["differences", "m.u", "missing"] == 1
+    assert found["failing", "m.t", "SM-4101"] == 1
+    assert found["failures_total",] == 1
+    assert found["differences", "m.t", "extra"] == 1
+    assert found["completed_timestamp_seconds", "m.t"] == 1_000
+    [failed] = told
+    assert (failed.target, failed.code, failed.complete) == ("m.t", "SM-4101", False)
+    assert list(lines(failed)) == ["m.t: not compared: SM-4101: Kafka does not answer"]
+
+
+def test_a_target_that_is_compared_again_fails_no_more() -> None:
+    meter = ValidationMeter()
+    run([{"m.t": AWAY}, {"m.t": report()}], meter)
+    assert not [name for name in values(meter) if name[0] == "failing"]
+
+
+def test_a_target_that_does_not_exist_any_more_leaves_the_metrics() -> None:
+    meter = ValidationMeter()
+    run([{"m.t": report("extra"), "m.u": AWAY}, {"m.v": report(target="m.v")}], meter)
+    assert {name[1] for name in values(meter) if len(name) > 1} == {"m.v"}
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"), [([(1, 0), (0, 1)], 1), ([(3, 1)], 2), ([(0, 2), (1, 0)], 2), ([], 0)]
+)
+def test_without_a_key_a_changed_row_counts_once(counts: list[tuple[int, int]], rows: int) -> None:
+    meter = ValidationMeter()
+    found = tuple(RowDifference("count", ("7",), "", (), a, b) for a, b in counts)
+    meter.compared(replace(report(), differences=found), 1.0)
+    assert values(meter)["differences", "m.t", "count"] == rows
+
+
 def test_a_comparison_that_is_not_complete_keeps_the_time_of_the_latest_one() -> None:
     meter = ValidationMeter()
-    run([[report()], [report(complete=False, obstacles=2)]], meter)
+    run([{"m.t": report()}, {"m.t": report(complete=False, obstacles=2)}], meter)
     assert values(meter)["completed_timestamp_seconds", "m.t"] == 1_000
     assert values(meter)["uncompared_shards", "m.t"] == 2
 
 
 def test_a_wrong_pipeline_file_ends_the_process() -> None:
-    def compare() -> Iterator[ValidatedTarget]:
+    def begin() -> NoReturn:
         raise ConfigError("no target is called x", code="SM-5601")
 
     with pytest.raises(ConfigError):
-        keep_comparing(compare, ValidationMeter(), 60)
+        keep_comparing(begin, ValidationMeter(), 60)
 
 
 @pytest.mark.parametrize("option", [["--resume", "state"], ["--repair", "sql"]])

@@ -12,7 +12,13 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Check
 from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
 from shardmerge.schemas.records.earlier_statements import actions_of
-from shardmerge.schemas.target.drift import adoption_of, differences, met, met_text
+from shardmerge.schemas.target.drift import (
+    adoption_of,
+    differences,
+    holds_already,
+    met,
+    met_text,
+)
 from shardmerge.schemas.target.table_state import TableState, executed_state, state_after
 from tests.strategies import table
 
@@ -163,3 +169,48 @@ def test_statements_whose_work_was_there_already_are_folded_like_others() -> Non
     ]  # fmt: skip
     made = executed_state(executed, T, SERVER)
     assert differences(made, state("id INT PRIMARY KEY, a INT, b INT")) == ()
+
+
+def stays_as_it_is(expected: TableState, there: TableState, clause: str) -> bool:
+    after = state_after(expected, actions(clause), T, SERVER).in_context(SERVER)
+    return holds_already(expected, after, there, actions(clause))
+
+
+@pytest.mark.parametrize(
+    ("decided", "found", "clause", "stays"),
+    [
+        ("b VARCHAR(10)", "b VARCHAR(99)", "MODIFY b VARCHAR(20)", True),
+        ("b VARCHAR(10)", "b TEXT", "MODIFY b VARCHAR(20)", True),
+        ("b INT", "b BIGINT", "MODIFY b INT NULL DEFAULT 3", False),
+        ("b SMALLINT", "b BIGINT", "MODIFY b INT", True),
+        ("b DECIMAL(5,2)", "b DECIMAL(20,4)", "MODIFY b DECIMAL(7,2)", True),
+        ("b DATETIME", "b DATETIME(6)", "MODIFY b DATETIME(3)", True),
+        ("b ENUM('p')", "b ENUM('p','q','r')", "MODIFY b ENUM('p','q')", True),
+        # The table refuses what was decided, or was made another kind of column.
+        ("b VARCHAR(10)", "b VARCHAR(15)", "MODIFY b VARCHAR(20)", False),
+        ("b SMALLINT", "b INT UNSIGNED", "MODIFY b INT", False),
+        ("b SMALLINT", "b BIGINT NOT NULL", "MODIFY b INT", False),
+        ("b SMALLINT", "b DOUBLE", "MODIFY b INT", False),
+        # The server would convert values.
+        ("b VARCHAR(30)", "b VARCHAR(99)", "MODIFY b VARCHAR(20)", False),
+        ("b BINARY(2)", "b BINARY(8)", "MODIFY b BINARY(4)", False),
+        ("b FLOAT", "b DOUBLE", "MODIFY b DOUBLE", False),
+        # Only columns that keep their names.
+        ("b SMALLINT", "b BIGINT", "CHANGE b c INT", False),
+        ("b SMALLINT", "b BIGINT", "MODIFY b INT, ADD COLUMN c INT", False),
+    ],
+)
+def test_a_column_that_is_wider_already_stays_as_it_is(
+    decided: str, found: str, clause: str, stays: bool
+) -> None:
+    expected, there = (state(f"id INT PRIMARY KEY, {each}") for each in (decided, found))
+    assert stays_as_it_is(expected, there, clause) is stays
+
+
+def test_a_wider_column_that_stayed_can_be_widened_dropped_and_not_narrowed() -> None:
+    expected, there = (state(f"id INT PRIMARY KEY, b DECIMAL({digits})") for digits in (5, 9))
+    assert met(expected, there, actions("MODIFY b DECIMAL(20)")) == ()
+    assert met(expected, there, actions("DROP COLUMN b")) == ()
+    narrower = "MODIFY b DECIMAL(4)"
+    assert [each.subject for each in met(expected, there, actions(narrower))] == ["column:b"]
+    assert not stays_as_it_is(expected, there, narrower)

@@ -13,7 +13,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.driver.drift_watch import DriftWatch
-from shardmerge.spark_sink.targets.interface import Look
+from shardmerge.spark_sink.targets.drift_interface import Look
 
 T, U = TargetTable("m", "t"), TargetTable("m", "u")
 EXECUTED = {T: {StatementKey(1, 0)}, U: {StatementKey(1, 0)}}
@@ -45,13 +45,16 @@ class Looks:
         self.answer: dict[TargetTable, tuple[Difference, ...]] = {T: (), U: ()}
         self.left = 0
         self.error: Exception | None = None
+        self.unchanged: set[TargetTable] = set()
+        self.failed: dict[TargetTable, Exception] = {}
         self.asked: list[Mapping[TargetTable, int]] = []
 
     def look(self, tables: Mapping[TargetTable, int]) -> Look:
         self.asked.append(dict(tables))
         if self.error is not None:
             raise self.error
-        return Look({t: self.answer[t] for t in tables if t in self.answer}, self.left)
+        compared = {t: self.answer[t] for t in tables if t in self.answer}
+        return Look(compared, self.left, frozenset(self.unchanged), dict(self.failed))
 
     def close(self) -> None:
         pass
@@ -79,6 +82,11 @@ class World:
         while self.watch.looks and time.monotonic() < deadline:
             self.watch.step({}, busy)
         assert not self.watch.looks
+
+    def look_after(self, seconds: float) -> None:
+        """Look once when so much time has passed."""
+        self.now += seconds
+        self.look()
 
 
 def test_a_difference_is_kept_with_the_times_between_which_it_came() -> None:
@@ -188,3 +196,80 @@ def test_a_sink_that_starts_again_keeps_the_times() -> None:
     index, must = world.watch.differences[T]
     assert must == known
     assert (index.since_ms, index.clear_ms) == (100_000, 0)
+
+
+CHECK = Difference("check:k", DriftKind.REFUSES, "", "CHECK (`a` > 0)")
+
+
+def test_a_table_that_was_not_compared_was_not_seen_as_decided() -> None:
+    world = World()
+    world.look()
+    del world.looks.answer[T]
+    world.now += 60
+    world.look()
+    world.looks.answer[T] = (MUST,)
+    world.now += 60
+    world.look()
+    [found] = world.watch.differences[T]
+    assert (found.clear_ms, found.since_ms) == (100_000, 220_000)
+
+
+def test_an_unchanged_fingerprint_proves_only_what_fingerprints_show() -> None:
+    world = World()
+    world.look()
+    del world.looks.answer[T]
+    world.looks.unchanged = {T}
+    world.now += 60
+    world.look()
+    world.looks.answer[T], world.looks.unchanged = (CHECK, MUST), set()
+    world.now += 60
+    world.look()
+    assert {d.subject: d.clear_ms for d in world.watch.differences[T]} == {
+        "check:k": 100_000, "column:c": 160_000,
+    }  # fmt: skip
+
+
+def test_what_an_unchanged_fingerprint_did_not_show_came_after_the_last_comparison() -> None:
+    world = World()
+    world.look()
+    del world.looks.answer[T]
+    world.looks.unchanged = {T}
+    world.now += 60
+    world.look()
+    world.looks.answer[T] = (MUST,)
+    world.now += 60
+    world.look()
+    assert [d.clear_ms for d in world.watch.differences[T]] == [100_000]
+
+
+def test_a_table_whose_comparison_fails_is_told_and_the_others_are_kept() -> None:
+    world = World()
+    world.looks.answer = {T: (MUST,), U: ()}
+    world.look()
+    del world.looks.answer[T]
+    world.looks.answer[U] = (INDEX,)
+    world.looks.failed = {T: TargetError("SELECT command denied", number=1142, code="SM-3111")}
+    for _ in range(2):
+        world.now += 60
+        world.look()
+        must, unread = world.watch.differences[T]
+        assert (must.subject, must.since_ms) == ("column:c", 100_000)
+        assert (unread.subject, unread.kind, unread.code) == ("table", DriftKind.UNREAD, "SM-6805")
+        assert "SELECT command denied" in unread.found
+        assert (unread.clear_ms, unread.since_ms) == (100_000, 160_000)
+    assert [d.subject for d in world.watch.differences[U]] == ["index:i"]
+    world.looks.failed, world.looks.answer[T] = {}, (MUST,)
+    world.look_after(60)
+    assert world.watch.differences[T] == (must,)
+
+
+def test_a_table_that_somebody_keeps_locked_is_no_difference() -> None:
+    world = World()
+    world.look()
+    del world.looks.answer[T]
+    world.looks.failed = {T: TargetError("lock wait timeout", retryable=True)}
+    world.look_after(60)
+    assert T not in world.watch.differences
+    world.looks.failed, world.looks.answer[T] = {}, (MUST,)
+    world.look_after(60)
+    assert [d.clear_ms for d in world.watch.differences[T]] == [100_000]

@@ -28,12 +28,17 @@ class Server:
         self.compared: list[str] = []
         self.queries = 0
         self.refused = ""
+        """Comparisons of tables whose names begin so fail, if it is not empty."""
+        self.error: Exception = TargetError("locked", retryable=True)
+        self.is_away = False
 
     @property
     def facts(self) -> ServerFacts:
         return server_facts("8.0.36", {}, {})
 
     def query(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        if sql == "SELECT 1" and self.is_away:
+            raise TargetError("away", retryable=True)
         if "BIT_XOR" not in sql:
             return [("utf8mb4", "")]
         assert sql.count("%s") == len(arguments)
@@ -41,8 +46,8 @@ class Server:
         return [(name, 5, value) for name, value in self.tables.items()]
 
     def compare(self, target: TargetTable, context: ServerContext | None = None) -> ComparedTable:
-        if target.table == self.refused:
-            raise TargetError("locked", retryable=True)
+        if self.refused and target.table.startswith(self.refused):
+            raise self.error
         self.compared.append(target.table)
         state = TableState(None)
         return ComparedTable(state, state, FOUND)
@@ -86,10 +91,43 @@ def test_each_table_is_compared_anew_in_its_turn() -> None:
     assert sorted(server.compared) == sorted(server.tables)
 
 
-def test_tables_of_a_look_that_fails_are_compared_again() -> None:
+@pytest.mark.parametrize("error", [TargetError("locked", retryable=True), ValueError("a defect")])
+def test_a_table_that_cannot_be_compared_stops_no_other_one(error: Exception) -> None:
     server, looks, tables = looks_at(3)
-    server.refused = "t002"
-    with pytest.raises(TargetError):
-        looks.look(tables)
+    refused = TargetTable("m", "t000")
+    server.refused, server.error = "t000", error
+    for _ in range(2):
+        look = looks.look(tables)
+        assert look.failed == {refused: error}
+        assert refused not in look.compared
+        assert refused not in look.unchanged
+    assert server.compared[:2] == ["t001", "t002"]
     server.refused = ""
+    look = looks.look(tables)
+    assert (look.compared[refused], look.failed) == (FOUND, {})
+
+
+def test_tables_that_cannot_be_compared_keep_no_other_one_waiting() -> None:
+    server, looks, tables = looks_at(MOST_TOGETHER + 7)
+    server.refused = "t"
+    assert len(looks.look(tables).failed) == MOST_TOGETHER
+    server.refused = "t00"
+    looks.look(tables)
+    looks.look(tables)
+    assert set(server.compared) == {name for name in server.tables if not name.startswith("t00")}
+
+
+def test_a_look_tells_which_tables_have_their_old_fingerprint() -> None:
+    server, looks, tables = looks_at(3)
+    assert looks.look(tables).unchanged == frozenset()
+    server.tables["t001"] = 2
+    assert {t.table for t in looks.look(tables).unchanged} == {"t000", "t002"}
+
+
+def test_a_server_that_is_away_fails_the_whole_look() -> None:
+    server, looks, tables = looks_at(3)
+    server.refused, server.is_away = "t002", True
+    with pytest.raises(TargetError, match="locked"):
+        looks.look(tables)
+    server.refused, server.is_away = "", False
     assert set(looks.look(tables).compared) == set(tables)
