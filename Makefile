@@ -135,7 +135,7 @@ test-monitoring: $(ARTIFACTS) | java ## Alerts of agents and connectors on a rea
 
 .PHONY: test-pages
 # Playwright drives the system's chromium: it fetches no browser.
-test-pages: build/pages/.installed build/pages-api/.installed ## The pages in a real browser with axe-core, and schemathesis against /api (needs chromium)
+test-pages: $(ARTIFACTS) build/pages/.installed build/pages-api/.installed | java ## The pages in a real browser with axe-core, and schemathesis against /api (needs chromium)
 	PYTHONPATH=build/pages $(PY) -m pytest tests/pages $(ARGS)
 
 build/pages/.installed: tests/pages/requirements.txt $(READY)

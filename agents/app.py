@@ -28,8 +28,11 @@ from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.present import KafkaPresent
 from shardmerge.agents.web.server import StatusWeb
+from shardmerge.agents.web.tokens import check_web
+from shardmerge.connectors.access.kafka import check_admitted
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.failpoints import Passed, nowhere
+from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.log_lines import add_log_option, form_of, set_up
@@ -40,7 +43,9 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import TopicSpec
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 log = logger(__name__)
 
@@ -63,7 +68,9 @@ def build_app(
     """
     view = StatusView()
     viewed = [spec.name for spec in viewed_topics(pipeline)]
-    reader = ViewReader(pipeline.kafka, viewed, view, format_)
+    reader = ViewReader(
+        pipeline.kafka, viewed, view, format_, commands=topics.commands(pipeline).name
+    )
 
     carriers: dict[str, Carrier] = {}
 
@@ -71,6 +78,10 @@ def build_app(
         counts = ((name, carrier.completed) for name, carrier in carriers.items())
         records = [Sample(catalog.AGENTS_RECORDS, (name,), count) for name, count in counts]
         return [*records, *(await lags.samples() if ready else ())]
+
+    def send(said: OperatorCommand) -> ChangeId:
+        check_admitted(pipeline.kafka)
+        return send_command(pipeline, format_, said)
 
     def new_web(app: Any) -> StatusWeb:
         present = KafkaPresent(pipeline)
@@ -82,6 +93,7 @@ def build_app(
             reader=reader,
             present=present,
             measured=measured,
+            send=send,
         )
 
     app = App(
@@ -136,7 +148,12 @@ def read_topics(pipeline: Pipeline) -> dict[str, str]:
 
 def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
     """The topics from which the status pages are made."""
-    return (topics.joined_schemas(pipeline), topics.ddl(pipeline), topics.sink_progress(pipeline))
+    return (
+        topics.joined_schemas(pipeline),
+        topics.ddl(pipeline),
+        topics.sink_progress(pipeline),
+        topics.commands(pipeline),
+    )
 
 
 def _heartbeat_interval(settings: AgentSettings) -> float:
@@ -166,6 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = _settings(options)
         set_up("agents", settings.log_level, form_of(options.log_format, os.environ))
         pipeline = parse_pipeline(options.pipeline.read_text(encoding="utf-8"), os.environ)
+        check_web(pipeline.web, settings.web_host)
     except (ShardMergeError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

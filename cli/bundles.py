@@ -17,6 +17,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline, Target
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.pipeline.tls import Tls
+from shardmerge.schemas.pipeline.web import Web
 from shardmerge.schemas.records.record_format import RecordFormat
 
 from .clients import topic_reader
@@ -148,4 +149,5 @@ def without_passwords(pipeline: Pipeline) -> Pipeline:
             tls=Tls(),
             catalog=_catalog_without_passwords(pipeline.target),
         ),
+        web=Web(),
     )

@@ -15,14 +15,13 @@ from shardmerge.connectors.kafka.client_offsets import answered
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.schemas.codes.registry import coded
-from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
-from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.policies import SETTABLE
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.routing import route
+from shardmerge.schemas.pipeline.given_commands import KINDS, given_command
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
-from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 
@@ -58,19 +57,7 @@ ARGUMENT may be @FILE: the text is read from the file. Every command is recorded
 pipeline's topics and can be replayed. The exit code is 1 when the command is refused, or is not
 answered in time; then it stays recorded, and the agents carry it out later.
 """
-_KINDS = [
-    kind.value for kind in CommandKind if kind not in (CommandKind.RELOADED, CommandKind.ADOPT)
-]
-"""The kinds for this command: the watchdog sends ``RELOADED``, ``shardmerge drift`` ``ADOPT``."""
-_OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE, CommandKind.SET_POLICY)
-"""The kinds that concern a whole target; all others concern one shard."""
-_WITH_ARGUMENT = (
-    CommandKind.REPLACE,
-    CommandKind.SET_SCHEMA,
-    CommandKind.LEAVE,
-    CommandKind.SET_MODE,
-    CommandKind.SET_POLICY,
-)
+_KINDS = [kind.value for kind in KINDS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,38 +144,9 @@ def command_of(
     Raises:
         ConfigError: Something is missing, too much, or not written as it must be.
     """
-    wanted = CommandKind(kind)
-    of_shard = wanted not in _OF_TARGET
-    if of_shard != bool(shard):
-        word = "needs" if of_shard else "takes no"
-        raise ConfigError(
-            f"{kind} {word} --shard", hint="see shardmerge command --help", code="SM-5601"
-        )
-    if bool(argument) > (wanted in _WITH_ARGUMENT):
-        raise ConfigError(
-            f"{kind} takes no argument", hint="see shardmerge command --help", code="SM-5601"
-        )
-    named = _shard(shard) if shard else None
-    if target:
-        if target.count(".") != 1:
-            raise ConfigError(f"--target must be database.table, not {target!r}", code="SM-5601")
-        database, table = target.split(".")
-        found = TargetTable(database, table)
-    elif named is not None and len(routed := route(pipeline.routes, named)) == 1:
-        found = routed[0]
-    else:
-        raise ConfigError(
-            f"{kind} needs --target", hint="no single route leads to it", code="SM-5601"
-        )
-    return OperatorCommand(
-        id=ChangeId(topics.commands(pipeline).name, 0),
-        target=found,
-        kind=wanted,
-        shard=named,
-        argument=argument.strip(),
-        by=by.strip() or login_name(),
-        ts_ms=int(time.time() * 1000),
-    )
+    now_ms = int(time.time() * 1000)
+    by = by.strip() or login_name()
+    return given_command(pipeline, kind, argument, shard, target, by=by, ts_ms=now_ms)
 
 
 def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
@@ -258,11 +216,3 @@ def _answer(
         if isinstance(decision, Decision) and decision.id == sent:
             return decision
     return None
-
-
-def _shard(text: str) -> ShardId:
-    source, slash, rest = text.partition("/")
-    database, dot, table = rest.partition(".")
-    if not (source and slash and database and dot and table):
-        raise ConfigError(f"--shard must be source/database.table, not {text!r}", code="SM-5601")
-    return ShardId(source, database, table)

@@ -146,6 +146,8 @@ def value_text(value: Any) -> str:
     """A default as the pipeline file writes it."""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if value == ():
+        return "none"
     return f"`{value}`" if isinstance(value, int) else f'`"{value}"`'.replace("|", "\\|")
 
 
@@ -173,7 +175,7 @@ def record_keys(record: Any, left_out: tuple[str, ...] = ()) -> list[Key]:
                 default = "none"
             elif each.default is not MISSING:
                 default = value_text(each.default)
-            kind = "table" if is_table else f"{each.type}"
+            kind = "table" if is_table else f"{each.type}".replace("tuple[str, ...]", "list of str")
             keys.append(Key(each.name, kind, default, meanings[each.name]))
     return keys
 
@@ -478,6 +480,7 @@ def generated() -> dict[str, str]:
         "refused-properties": refused_properties(),
         "tunable-properties": tunable_properties(),
         "sink": key_table(record_keys(type(pipeline.sink))),
+        "web": key_table(record_keys(type(pipeline.web))),
         "environment": environment(),
         "cli": "\n\n".join(command_help(main, "shardmerge")),
         "exit-codes": exit_codes(),

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from shardmerge.agents.handling.effects import SourceRecord
+from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
 from shardmerge.agents.preview.simulated_agents import (
     AgentsState,
@@ -20,8 +23,9 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome, StatementKind
-from shardmerge.schemas.records.operator_commands import CommandKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.progress import (
     FailureProgress,
     ShardProgress,
@@ -100,6 +104,26 @@ class ExampleLine:
         self.state, answer = self.line.commanded(self.state, target, kind, shard)
         assert answer is not None
         self._tell((answer,), f"{kind.value} {shard or ''}")
+
+    def send(self, said: OperatorCommand) -> None:
+        """Let both agents take a command from its topic."""
+        if said.kind is CommandKind.SET_SCHEMA:
+            effects = TrackerHandler(self.line.pipeline)(
+                MemoryRows(),
+                SourceRecord(said.id.source, 0, said.id.offset, b"", codec.encode(said)),
+            )
+            forwarded = codec.decode(effects.sends[0].value or b"")
+            assert isinstance(forwarded, OperatorCommand)
+            said = forwarded
+        self.obey(said)
+
+    def obey(self, said: OperatorCommand) -> None:
+        """Let the coordinator take a command from its topic."""
+        before = self.state.targets[said.target]
+        step = CoordinatorHandler(self.line.pipeline).step(before, said)
+        assert step.decision is not None
+        self.state = replace(self.state, targets=self.state.targets.set(said.target, step.state))
+        self._tell((SimulatedDecision(step.decision, before, step.state),), str(said))
 
     def _tell(self, answers: Sequence[SimulatedDecision], ddl: str) -> None:
         for answer in answers:

@@ -15,11 +15,15 @@ from aiohttp import web
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.preview.simulated_agents import AgentsState
 from shardmerge.agents.status.view import StatusView
+from shardmerge.agents.web.commanding import Send
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.present import Present
 from shardmerge.agents.web.server import StatusWeb
 from shardmerge.connectors.metrics.family import Sample
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.example_pages import pipeline
 
 
@@ -29,6 +33,10 @@ class ExamplePresent:
     def __init__(self, state: AgentsState) -> None:
         self._state = state
 
+    def take(self, state: AgentsState) -> None:
+        """Let the agents know something else."""
+        self._state = state
+
     def state(self, target: TargetTable) -> TargetState | None:
         return self._state.targets.get(target)
 
@@ -36,11 +44,17 @@ class ExamplePresent:
         return self._state
 
 
+def _refuses(_: OperatorCommand) -> ChangeId:
+    raise AssertionError("nothing was to be given")
+
+
 class _CaughtUp:
     caught_up = True
 
 
-def status_web(view: StatusView, present: Present) -> StatusWeb:
+def status_web(
+    view: StatusView, present: Present, of: Pipeline | None = None, send: Send | None = None
+) -> StatusWeb:
     """The server, not started."""
 
     async def measured(_: bool) -> list[Sample]:
@@ -50,22 +64,30 @@ def status_web(view: StatusView, present: Present) -> StatusWeb:
     reader = cast(ViewReader, _CaughtUp())
     return StatusWeb(
         app,
-        pipeline=pipeline(),
+        pipeline=of or pipeline(),
         path=Path("/etc/shop.toml"),
         view=view,
         reader=reader,
         present=present,
         measured=measured,
+        send=send or _refuses,
     )
 
 
 @contextmanager
-def served(view: StatusView, present: Present | None = None) -> Iterator[str]:
+def served(
+    view: StatusView,
+    present: Present | None = None,
+    of: Pipeline | None = None,
+    send: Send | None = None,
+) -> Iterator[str]:
     """Serve a view; gives the address.
 
     Args:
         view: What the pages show.
         present: What the agents know; by default nothing.
+        of: The pipeline; by default the example's, from whose pages nobody gives commands.
+        send: Takes the commands.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -73,7 +95,7 @@ def served(view: StatusView, present: Present | None = None) -> Iterator[str]:
 
     async def start() -> tuple[web.AppRunner, int]:
         known = present or ExamplePresent(AgentsState())
-        server = status_web(view, known).web_app
+        server = status_web(view, known, of, send).web_app
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=5)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

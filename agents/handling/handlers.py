@@ -163,6 +163,15 @@ class CoordinatorHandler:
         )
 
 
+def with_argument_schema(pipeline: Pipeline, command: OperatorCommand) -> OperatorCommand:
+    """The command ``set-schema`` as the coordinator gets it: with the schema that it tells."""
+    assert command.shard is not None
+    source = next((s for s in pipeline.sources if s.name == command.shard.source), None)
+    context = server_context(source) if source is not None else None
+    told = tracker.command_with_schema(command, context)
+    return tracker.command_without_left_out_columns(told, pipeline.routes)
+
+
 def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
     """Decide; a defect in our own code holds only the shard whose change brought it to light.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from shardmerge.agents.coordination.state.target_state import TargetState
-from shardmerge.agents.handling.handlers import CoordinatorHandler
+from shardmerge.agents.handling.handlers import CoordinatorHandler, with_argument_schema
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -40,4 +41,29 @@ class Answers:
         """The decision that the command would lead to now; None if it would lead to none."""
         topic = topics.commands(self.pipeline).name
         command = OperatorCommand(ChangeId(topic, _LATER), self.target, kind, shard, argument)
-        return CoordinatorHandler(self.pipeline).step(self.state, command).decision
+        return self.answer_to(command)
+
+    def answer_to(self, said: OperatorCommand) -> Decision | None:
+        """The same for a whole command. The offset of its id does not matter."""
+        said = replace(said, id=ChangeId(said.id.source, _LATER))
+        if said.kind is CommandKind.SET_SCHEMA:
+            said = with_argument_schema(self.pipeline, said)
+        return CoordinatorHandler(self.pipeline).step(self.state, said).decision
+
+
+def fingerprint(answer: Decision) -> str:
+    """A text that is equal for answers that do the same; versions and times do not count."""
+    found = (
+        answer.outcome,
+        answer.reason,
+        answer.code,
+        [statement.sql for statement in answer.statements],
+        answer.released,
+        answer.pauses,
+        answer.resumes,
+        answer.leaves,
+        answer.reloads,
+        [str(fixup) for fixup in answer.fixups],
+        answer.warnings,
+    )
+    return sha256(repr(found).encode("utf-8", "surrogatepass")).hexdigest()

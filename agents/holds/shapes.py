@@ -32,10 +32,15 @@ class WayOut:
         command: A line to paste into a shell; "" if the way out is DDL on a shard.
         does: What the way out leads to. The coordinator's rules said so, except for ``set-schema``
             and ``replace``.
+        kind: The kind, if the way out is an operator's command; "" otherwise.
+        argument: The command's argument; "" without one, and for an argument that the operator has
+            yet to write.
     """
 
     command: str
     does: str
+    kind: str = ""
+    argument: str = ""
 
 
 @dataclass(frozen=True, slots=True)

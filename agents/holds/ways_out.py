@@ -87,25 +87,26 @@ def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOu
             line,
             "the agents take the schema in the file table.sql for that of the shard: write the "
             "output of SHOW CREATE TABLE into the file first",
+            CommandKind.SET_SCHEMA.value,
         )
     for kind in _OF_SHARD:
         answer = log.answer(kind, shard.shard)
         if answer is not None and _frees(answer, shard.shard):
             line = command_line(kind.value, path, shard=name, target=target)
-            yield WayOut(line, effect_text(answer))
+            yield WayOut(line, effect_text(answer), kind.value)
     if log.state.policies.mode is Mode.PESSIMISTIC:
         answer = log.answer(CommandKind.SET_MODE, None, Mode.OPTIMISTIC.value)
         if answer is not None and _frees(answer, shard.shard):
             text = Mode.OPTIMISTIC.value
-            yield WayOut(
-                command_line("set-mode", path, target=target, text=text), effect_text(answer)
-            )
+            line = command_line("set-mode", path, target=target, text=text)
+            yield WayOut(line, effect_text(answer), CommandKind.SET_MODE.value, text)
     if hold.post is not None and shard.effective is not None:
         line = command_line("replace", path, shard=name, target=target, text="@statement.sql")
         yield WayOut(
             line,
             "the agents act as if the shard had executed the ALTER TABLE in the file "
             "statement.sql: write the file first",
+            CommandKind.REPLACE.value,
         )
 
 
@@ -116,9 +117,8 @@ def out_of_pause(log: Answering, shard: ShardId, path: Path) -> Iterator[WayOut]
         if answer is not None and (shard in answer.resumes or shard in answer.leaves):
             target = str(log.target)
             line = command_line(kind.value, path, shard=str(shard), target=target)
-            yield WayOut(
-                line, effect_text(answer) if kind is CommandKind.LEAVE else "its rows go on"
-            )
+            does = effect_text(answer) if kind is CommandKind.LEAVE else "its rows go on"
+            yield WayOut(line, does, kind.value)
 
 
 def effect_text(answer: Decision) -> str:

@@ -32,7 +32,7 @@ class Plot:
 
 
 def plots(samples: Sequence[Sample]) -> tuple[Plot, ...]:
-    """The plots of rows per second and of waiting rows; none before the second report."""
+    """The plots of rows per second, waiting rows and lag; none before the second report."""
     speed = [(rate.ts_ms, rate.rows_per_s) for rate in rates(samples)]
     if not speed:
         return ()
@@ -41,9 +41,11 @@ def plots(samples: Sequence[Sample]) -> tuple[Plot, ...]:
     steps = [point for at, (ms, value) in enumerate(speed)
              for point in ((speed[at - 1][0] if at else begin, value), (ms, value))]  # fmt: skip
     parked = [(sample.ts_ms, float(sample.parked)) for sample in samples]
+    lag = [(sample.ts_ms, sample.lag_s(sample.ts_ms)) for sample in samples]
     return (
         _plot("Rows per second", steps, begin, end),
         _plot("Rows waiting", parked, begin, end),
+        _plot("Lag in seconds", lag, begin, end),
     )
 
 

@@ -20,10 +20,12 @@ from shardmerge.agents.status.timeline import lanes, runs, timeline
 from shardmerge.agents.status.view import TargetView
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.pipeline.given_commands import OF_TARGET
 from shardmerge.schemas.records.decisions import Decision
 
 from .asset_files import assets
 from .plots import plots
+from .visitor import NOBODY, Visitor
 
 MOST_NAMES = 200
 """Names of shards that a page shows for one group. The search finds the others."""
@@ -66,12 +68,14 @@ class Frame:
         revision: The view's revision when the page was made. A page is stale when the view has
             another one.
         now_ms: Milliseconds since 1970.
+        visitor: Who sees the page.
     """
 
     pipeline: str
     caught_up: bool
     revision: int
     now_ms: int
+    visitor: Visitor = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def overview_page(
     summaries = [summary(target, frame.now_ms) for target in targets]
     order = ("failing", "refused", "held", "paused", "waiting", "changed", "silent", "flows")
     summaries.sort(key=lambda s: (order.index(s.state), s.target.target))
-    return _page("overview.html", frame=frame, summaries=summaries, ignored=ignored)
+    return filled("overview.html", frame=frame, summaries=summaries, ignored=ignored)
 
 
 def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str:
@@ -134,7 +138,7 @@ def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str
             query["columns"] = "all"
         return f"{path}?{urlencode(query)}#matrix"
 
-    return _page(
+    return filled(
         "target.html",
         frame=frame,
         target=target,
@@ -162,14 +166,14 @@ def holds_page(
         reports: The reasons.
         error: Why the agents' tables cannot be read; None if they were read.
     """
-    return _page(
+    return filled(
         "holds.html",
         frame=frame,
         target=target,
-        path=_path(target),
+        path=path_of(target),
         reports=reports,
         kinds=_KINDS,
-        **_error_fields(error),
+        **error_values(error),
     )
 
 
@@ -189,17 +193,18 @@ def plan_page(
         plan: The plan; None before a statement was pasted, and if it cannot be planned.
         error: Why it cannot be planned.
     """
-    return _page(
-        "plan.html", frame=frame, targets=targets, asked=asked, plan=plan, **_error_fields(error)
+    return filled(
+        "plan.html", frame=frame, targets=targets, asked=asked, plan=plan, **error_values(error)
     )
 
 
 def missing_page(frame: Frame, name: str) -> str:
     """The page for a target that no decision names."""
-    return _page("missing.html", frame=frame, name=name)
+    return filled("missing.html", frame=frame, name=name)
 
 
-def _page(template: str, **values: object) -> str:
+def filled(template: str, **values: object) -> str:
+    """A template with its values."""
     return _environment().get_template(template).render(**values)
 
 
@@ -220,6 +225,7 @@ def _environment() -> Environment:
         count=_count,
         number=_number,
         rate=_rate,
+        seconds=_seconds,
         link=_link,
         event_words=_event_words,
         version=lambda name: assets()[name].version,
@@ -229,6 +235,7 @@ def _environment() -> Environment:
         most_names=MOST_NAMES,
         most_events=MOST_EVENTS,
         most_open=MOST_OPEN,
+        of_target=[kind.value for kind in OF_TARGET],
         here="",
     )
     return found
@@ -246,15 +253,21 @@ def _rate(rows_per_s: float | None) -> str:
     return "–" if rows_per_s is None else f"{rows_per_s:,.0f}"
 
 
+def _seconds(lag_s: float | None) -> str:
+    return "–" if lag_s is None else f"{lag_s:,.0f} s"
+
+
 def _link(target: TargetView) -> str:
-    return _path(str(target.target))
+    return path_of(str(target.target))
 
 
-def _path(target: str) -> str:
+def path_of(target: str) -> str:
+    """The path of a target's page."""
     return f"/target/{quote(target, safe='')}"
 
 
-def _error_fields(error: ShardMergeError | None) -> dict[str, str]:
+def error_values(error: ShardMergeError | None) -> dict[str, str]:
+    """An error as the values ``error`` and ``hint`` of a template; "" for none."""
     if error is None:
         return {"error": "", "hint": ""}
     return {"error": coded(error.code, error.message), "hint": error.hint}

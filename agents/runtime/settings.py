@@ -18,8 +18,9 @@ class AgentSettings:
 
     Attributes:
         data_directory: Where the RocksDB tables are. Two workers never share one.
-        web_host, web_port: Where the status pages are served. There is no login: another host
-            than the loopback is for closed networks only.
+        web_host, web_port: Where the pages are served. Everybody may read them: another host than
+            the loopback is for closed networks only. The table ``[web]`` of the pipeline file says
+            who may give commands.
         session_timeout_s: After this long without a heartbeat a dead worker's partitions go to
             another one, or to its restart.
         commit_interval_s: Pause between commits of what was acknowledged. What was not committed

@@ -10,8 +10,11 @@ from dataclasses import is_dataclass
 from enum import Enum
 from typing import Any, Union, get_args, get_origin
 
+from shardmerge.schemas.pipeline.given_commands import KINDS
+from shardmerge.schemas.pipeline.web import TOKEN
 from shardmerge.schemas.records.plain import alternatives, plain_fields
 
+from .command_answers import CommandCall, CommandsAnswer, GivenAnswer
 from .plain import (
     ErrorAnswer,
     HealthAnswer,
@@ -55,11 +58,12 @@ _SHARD = {
 }
 
 
-def document(version: str) -> dict[str, Any]:
+def document(version: str, access: str = TOKEN) -> dict[str, Any]:
     """The document.
 
     Args:
         version: The version of shardmerge.
+        access: ``commands`` of the table ``[web]``; only with ``token`` calls need a token.
     """
     schemas = _Schemas()
     missing = {"404": schemas.answer(ErrorAnswer, "No decision names this target.")}
@@ -82,6 +86,12 @@ def document(version: str) -> dict[str, Any]:
             (_NAME, _SHARD),
             schemas.good(HoldsAnswer) | missing | unread,
         ),
+        "/api/target/{name}/commands": _get(
+            "The commands that were given to a target, with the agents' answers",
+            (_NAME,),
+            schemas.good(CommandsAnswer) | missing,
+        )
+        | _command(schemas, missing, needs_token=access == TOKEN),
         "/healthz": _get(
             "Whether the worker's agents consume",
             (),
@@ -94,10 +104,49 @@ def document(version: str) -> dict[str, Any]:
         "info": {
             "title": "shardmerge agents",
             "version": version,
-            "description": "What a worker of the agents knows about the pipeline. Calls only read.",
+            "description": "What a worker of the agents knows about the pipeline, and a command to "
+            "its targets. The table [web] of the pipeline file says who may give commands. Only "
+            "the call that gives a command may need a token.",
         },
         "paths": paths,
-        "components": {"schemas": dict(sorted(schemas.known.items()))},
+        "components": {
+            "schemas": dict(sorted(schemas.known.items())),
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token of [web.tokens].",
+                }
+            },
+        },
+    }
+
+
+def _command(schemas: _Schemas, missing: dict[str, Any], *, needs_token: bool) -> dict[str, Any]:
+    reasons = {
+        "400": "The body is no command.",
+        "401": "The call has no token, or one that nobody has.",
+        "403": "Nobody may give commands, or this user may not.",
+        "409": "The agents would refuse the command, so it was not given.",
+        "415": "The body is not sent as application/json.",
+        "429": "The address sent too many wrong tokens.",
+        "503": "Kafka does not answer.",
+    }
+    refused = {status: schemas.answer(ErrorAnswer, why) for status, why in reasons.items()}
+    given = {"202": schemas.answer(GivenAnswer, "The command was given. Its answer comes later.")}
+    body = schemas.of(CommandCall)
+    known = schemas.known["CommandCall"]
+    known["required"] = ["kind"]
+    known["additionalProperties"] = False
+    known["properties"]["kind"]["enum"] = [kind.value for kind in KINDS]
+    return {
+        "post": {
+            "summary": "Give a command, or ask what the agents would answer",
+            "parameters": [_NAME],
+            "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+            "responses": schemas.good(GivenAnswer) | given | missing | refused,
+        }
+        | ({"security": [{"token": []}]} if needs_token else {})
     }
 
 

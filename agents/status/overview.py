@@ -48,6 +48,8 @@ class TargetSummary:
         behind: How many versions are decided and not executed. Debts do not count.
         parked: Rows that wait, at most.
         rows_per_s: From the sink's last two reports; None if the last one is older than 30 seconds.
+        lag_s: For how many seconds at least the oldest row has been waiting that is not applied;
+            None if the sink has not reported yet.
     """
 
     target: TargetView
@@ -60,6 +62,7 @@ class TargetSummary:
     parked: int
     rows: int
     rows_per_s: float | None
+    lag_s: float | None
 
 
 def summary(target: TargetView, now_ms: int) -> TargetSummary:
@@ -85,6 +88,7 @@ def summary(target: TargetView, now_ms: int) -> TargetSummary:
         parked=sum(s.parked for s in progress.shards if s.waiting) if progress else 0,
         rows=progress.rows if progress else 0,
         rows_per_s=latest[0].rows_per_s if fresh else None,
+        lag_s=target.samples[-1].lag_s(now_ms) if target.samples else None,
     )
 
 

@@ -102,6 +102,8 @@ class TargetAnswer:
         shards: All shards, also those that left the target; sorted.
         decisions: Decisions, newest first.
         progress: The sink's last report; null if it has not reported yet.
+        oldest_ms: Since when the oldest row waits that was not applied at that report, as far as
+            the worker saw it, in milliseconds since 1970; 0 if every row was applied.
     """
 
     target: str
@@ -110,6 +112,7 @@ class TargetAnswer:
     shards: tuple[ShardAnswer, ...]
     decisions: tuple[Decision, ...]
     progress: SinkProgress | None
+    oldest_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +264,7 @@ def target_answer(target: TargetView, decisions: int | None = None) -> TargetAns
         ),
         target.decisions[:decisions],
         target.progress,
+        target.samples[-1].oldest_ms if target.samples else 0,
     )
 
 

@@ -1,8 +1,8 @@
 """What the pages show, folded from the pipeline's topics. Pure.
 
-The view is made from three topics alone: joined-schemas, ddl and sink-progress. It needs no table
-of the agents, so any worker can show everything. In all three topics the last record of a key
-counts, so a repeated record changes nothing.
+The view is made from four topics alone: joined-schemas, ddl, sink-progress and commands. It needs
+no table of the agents, so any worker can show everything. In the first three topics the last record
+of a key counts, and a command has its offset, so a repeated record changes nothing.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.progress import SinkProgress
 
 from .column_history import ColumnEvent, ColumnHistory
+from .command_log import AnsweredCommand, CommandLog
 from .rates import Rates, Sample
 
 MAX_DECISIONS = 500
@@ -132,14 +134,21 @@ class StatusView:
         self._ignored: dict[str, Decision] = {}
         self._columns: dict[ShardColumn, ShardColumn] = {}
         self._lists: dict[tuple[ShardColumn, ...], tuple[ShardColumn, ...]] = {}
+        self._commands = CommandLog()
         self.revision = 0
         """How many records were applied. A page is stale when this has grown since it was made."""
 
     def apply(self, record: Record) -> None:
-        """Apply one record of the three topics. Any other record changes nothing that is shown."""
+        """Apply one record of the topics. The id of a command must have its offset.
+
+        Any other record changes nothing that is shown.
+        """
         self.revision += 1
         if isinstance(record, Decision):
+            self._commands.add_answer(record)
             self._decision(record)
+        elif isinstance(record, OperatorCommand):
+            self._commands.add_command(record)
         elif isinstance(record, JoinedSchema):
             self._target(record.target).joined = record
         elif isinstance(record, SinkProgress):
@@ -157,6 +166,10 @@ class StatusView:
             if str(target) == name:
                 return self._view(target, state)
         return None
+
+    def commands(self, target: TargetTable) -> tuple[AnsweredCommand, ...]:
+        """The commands to a target with their answers, newest first."""
+        return self._commands.of(target)
 
     def states(
         self,

@@ -18,7 +18,8 @@ HEADERS = {
     "connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # With "no-referrer" browsers would not tell from which origin a form is sent.
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
 NO_TARGET = ErrorAnswer("no decision names this target")
@@ -44,6 +45,12 @@ def asked_of(query: Mapping[str, str]) -> Asked:
         page=_whole(query.get("page", ""), 1),
         older=_whole(query.get("older", ""), 0),
     )
+
+
+def text_of(form: Mapping[str, object], name: str) -> str:
+    """A text of a form; "" if it is missing, or a file."""
+    value = form.get(name, "")
+    return value if isinstance(value, str) else ""
 
 
 def faulty(query: Mapping[str, str]) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from aiohttp import web
 
@@ -23,18 +21,17 @@ from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .answers import NO_TARGET, html, json_answer
+from .answers import NO_TARGET, html, json_answer, text_of
 from .present import Present
+from .turns import Turns
 
-T = TypeVar("T")
 _FOREIGN = ("cross-site", "same-site")
 
 
 class AskingPages:
     """Serves ``/target/<name>/holds`` and ``/plan``.
 
-    A thread reads the agents' tables and asks their rules. It makes one page at a time, because the
-    agents share this process.
+    A thread reads the agents' tables and asks their rules, for one page at a time.
 
     Args:
         pipeline: The pipeline of the worker.
@@ -42,6 +39,7 @@ class AskingPages:
         view: Has the targets.
         present: Reads the agents' tables.
         frame: Makes the frame of a page.
+        turns: Runs what takes long.
     """
 
     def __init__(
@@ -50,27 +48,29 @@ class AskingPages:
         path: Path,
         view: StatusView,
         present: Present,
-        frame: Callable[[], Frame],
+        frame: Callable[[web.Request], Frame],
+        *,
+        turns: Turns,
     ) -> None:
         self._pipeline = pipeline
         self._path = path
         self._view = view
         self._present = present
         self._frame = frame
-        self._one = asyncio.Lock()
+        self._turns = turns
 
     async def holds(self, request: web.Request) -> web.Response:
         """The page with both sides and the ways out, for a target's held and paused shards."""
         name = request.match_info["name"]
         target = self._view.target(name)
         if target is None:
-            return html(render.missing_page(self._frame(), name), status=404)
+            return html(render.missing_page(self._frame(request), name), status=404)
         chosen = request.query.get("shard", "")
         try:
-            reports = await self._asked(lambda: self._reports(target, chosen))
+            reports = await self._turns.ask(lambda: self._reports(target, chosen))
         except ShardMergeError as error:
-            return html(render.holds_page(self._frame(), name, (), error), status=503)
-        return html(render.holds_page(self._frame(), name, reports))
+            return html(render.holds_page(self._frame(request), name, (), error), status=503)
+        return html(render.holds_page(self._frame(request), name, reports))
 
     async def api_holds(self, request: web.Request) -> web.Response:
         """The same as JSON."""
@@ -80,14 +80,14 @@ class AskingPages:
             return json_answer(NO_TARGET, status=404)
         chosen = request.query.get("shard", "")
         try:
-            reports = await self._asked(lambda: self._reports(target, chosen))
+            reports = await self._turns.ask(lambda: self._reports(target, chosen))
         except ShardMergeError as error:
             return json_answer(ErrorAnswer(str(error)), status=503)
         return json_answer(holds_answer(name, reports))
 
-    async def plan(self, _: web.Request) -> web.Response:
+    async def plan(self, request: web.Request) -> web.Response:
         """The empty form."""
-        return html(render.plan_page(self._frame(), self._targets()))
+        return html(render.plan_page(self._frame(request), self._targets()))
 
     async def planned(self, request: web.Request) -> web.Response:
         """The plan of the statement that was pasted into the form."""
@@ -97,19 +97,15 @@ class AskingPages:
         asked = _plan_asked(await request.post())
         targets = self._targets()
         try:
-            plan = await self._asked(lambda: self._planned(asked))
+            plan = await self._turns.ask(lambda: self._planned(asked))
         except ShardMergeError as error:
             status = 400 if isinstance(error, ConfigError) else 503
-            page = render.plan_page(self._frame(), targets, asked, error=error)
+            page = render.plan_page(self._frame(request), targets, asked, error=error)
             return html(page, status=status)
-        return html(render.plan_page(self._frame(), targets, asked, plan))
+        return html(render.plan_page(self._frame(request), targets, asked, plan))
 
     def _targets(self) -> list[str]:
         return [str(target.target) for target in self._view.targets()]
-
-    async def _asked(self, ask: Callable[[], T]) -> T:
-        async with self._one:
-            return await asyncio.to_thread(ask)
 
     def _reports(self, target: TargetView, chosen: str) -> list[HoldReport]:
         state = self._present.state(target.target)
@@ -140,5 +136,4 @@ class AskingPages:
 
 
 def _plan_asked(form: Mapping[str, object]) -> PlanAsked:
-    texts = {name: value for name, value in form.items() if isinstance(value, str)}
-    return PlanAsked(texts.get("target", ""), texts.get("shards", ""), texts.get("sql", ""))
+    return PlanAsked(text_of(form, "target"), text_of(form, "shards"), text_of(form, "sql"))

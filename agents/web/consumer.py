@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -15,7 +16,9 @@ from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 log = logger(__name__)
 
@@ -28,6 +31,13 @@ class ViewReader(Service):  # type: ignore[misc]
 
     If a broker does not answer, the worker goes on and the pages become stale. A record that cannot
     be read is logged, and the pages lack it.
+
+    Args:
+        kafka: How Kafka is reached.
+        topics: The topics, each with one partition.
+        view: Takes the records.
+        format_: Of the records.
+        commands: Name of the commands topic: there every record counts, not the last of a key.
     """
 
     def __init__(
@@ -36,12 +46,15 @@ class ViewReader(Service):  # type: ignore[misc]
         topics: Sequence[str],
         view: StatusView,
         format_: RecordFormat = AVRO,
+        *,
+        commands: str = "",
         **kwargs: Any,
     ) -> None:
         self._kafka = kafka
         self._partitions = [TopicPartition(topic, 0) for topic in topics]
         self._view = view
         self._format = format_
+        self._commands = commands
         self._next = dict.fromkeys(self._partitions, 0)
         self.caught_up = False
         """Whether the view has everything that was in the topics when the reader started."""
@@ -83,12 +96,17 @@ class ViewReader(Service):  # type: ignore[misc]
     async def take(self, records: Iterable[Any]) -> None:
         """Apply consecutive records of one partition to the view; of each key only the last one.
 
+        In the commands topic each one counts.
+
         A worker that starts reads the whole history here, and the agents share this event loop. So
         the agents get their turn after every record.
         """
-        for record in {record.key: record for record in records}.values():
+        for record in {self._key(record): record for record in records}.values():
             self._apply(record)
             await asyncio.sleep(0)
+
+    def _key(self, record: Any) -> Any:
+        return record.offset if record.topic == self._commands else record.key
 
     async def _reached(self, consumer: Any, ends: dict[TopicPartition, int]) -> bool:
         """Whether the consumer has reached the ends. Compaction may remove the last records."""
@@ -101,7 +119,10 @@ class ViewReader(Service):  # type: ignore[misc]
         if record.value is None:
             return  # a tombstone of a decision that every sink has passed
         try:
-            self._view.apply(self._format.read(record.value))
+            found = self._format.read(record.value)
+            if isinstance(found, OperatorCommand):
+                found = replace(found, id=ChangeId(record.topic, record.offset))
+            self._view.apply(found)
         except ContractError as error:
             log.warning(
                 "view_record_skipped",

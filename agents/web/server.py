@@ -24,11 +24,15 @@ from shardmerge.connectors.metrics.endpoint import exposition
 from shardmerge.connectors.metrics.family import Sample, Samples
 from shardmerge.schemas.pipeline.settings import Pipeline
 
+from .admission import Admission
 from .answers import HEADERS, NO_TARGET, asked_of, faulty, html, json_answer
 from .asking import AskingPages
+from .commanding import CommandPages, Send
 from .consumer import ViewReader
 from .events import RevisionEvents
+from .login import LoginPages
 from .present import Present
+from .turns import Turns
 
 
 class StatusWeb(FaustWeb):  # type: ignore[misc]
@@ -44,6 +48,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         present: Reads the agents' tables.
         measured: Returns the metrics that are not from the view. Its argument says whether the
             agents consume.
+        send: Writes a command to the commands topic.
     """
 
     default_blueprints = ()
@@ -61,19 +66,36 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         reader: ViewReader,
         present: Present,
         measured: Callable[[bool], Awaitable[Samples]],
+        send: Send,
         **kwargs: Any,
     ) -> None:
         super().__init__(app, **kwargs)
         self._pipeline = pipeline.name
+        self._access = pipeline.web.commands
         self._view = view
         self._reader = reader
         self._measured = measured
         self._events = RevisionEvents(lambda: view.revision)
-        asking = AskingPages(pipeline, path, view, present, self._frame)
+        self._admission = admission = Admission(pipeline)
+        turns = Turns()
+        asking = AskingPages(pipeline, path, view, present, self._frame, turns=turns)
+        commanding = CommandPages(
+            pipeline,
+            view,
+            present=present,
+            admission=admission,
+            send=send,
+            frame=self._frame,
+            turns=turns,
+        )
+        login = LoginPages(admission, self._frame)
         routes: dict[str, Callable[[web.Request], Any]] = {
             "/": self._index,
             "/target/{name}": self._target,
             "/target/{name}/holds": asking.holds,
+            "/target/{name}/command": commanding.form,
+            "/target/{name}/commands": commanding.commands,
+            "/login": login.form,
             "/plan": asking.plan,
             "/assets/{name}": self._asset,
             "/events": self._events.serve,
@@ -81,31 +103,48 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             "/api/target/{name}": self._api_target,
             "/api/target/{name}/matrix": self._api_matrix,
             "/api/target/{name}/holds": asking.api_holds,
+            "/api/target/{name}/commands": commanding.api_commands,
             "/api/openapi.json": self._openapi,
             "/healthz": self._healthz,
             "/metrics": self._metrics,
         }
         for route, handler in routes.items():
             self.web_app.router.add_get(route, handler)
-        self.web_app.router.add_post("/plan", asking.planned)
+        posts: dict[str, Callable[[web.Request], Any]] = {
+            "/plan": asking.planned,
+            "/target/{name}/command": commanding.sent,
+            "/login": login.log_in,
+            "/logout": login.log_out,
+            "/api/target/{name}/commands": commanding.api_command,
+        }
+        for route, handler in posts.items():
+            self.web_app.router.add_post(route, handler)
+        self.web_app.middlewares.append(admission.with_form_cookie)
         # aiohttp waits for open answers before it stops.
         self.web_app.on_shutdown.append(self._events.end)
 
-    def _frame(self) -> render.Frame:
-        now_ms = time.time_ns() // 1_000_000
-        return render.Frame(self._pipeline, self._reader.caught_up, self._view.revision, now_ms)
+    def _frame(self, request: web.Request) -> render.Frame:
+        return render.Frame(
+            self._pipeline,
+            self._reader.caught_up,
+            self._view.revision,
+            time.time_ns() // 1_000_000,
+            self._admission.visitor(request),
+        )
 
-    async def _index(self, _: web.Request) -> web.Response:
+    async def _index(self, request: web.Request) -> web.Response:
         targets, ignored = self._view.targets(), self._view.ignored()[: plain.RECENT]
-        return html(await asyncio.to_thread(render.overview_page, self._frame(), targets, ignored))
+        frame = self._frame(request)
+        return html(await asyncio.to_thread(render.overview_page, frame, targets, ignored))
 
     async def _target(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
         target = self._view.target(name)
         if target is None:
-            return html(render.missing_page(self._frame(), name), status=404)
+            return html(render.missing_page(self._frame(request), name), status=404)
         asked = asked_of(request.query)
-        return html(await asyncio.to_thread(render.target_page, self._frame(), target, asked))
+        frame = self._frame(request)
+        return html(await asyncio.to_thread(render.target_page, frame, target, asked))
 
     async def _asset(self, request: web.Request) -> web.Response:
         asset = assets().get(request.match_info["name"])
@@ -144,7 +183,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         return json_answer(await asyncio.to_thread(answer, target))
 
     async def _openapi(self, _: web.Request) -> web.Response:
-        return json_answer(openapi.document(version("shardmerge")))
+        return json_answer(openapi.document(version("shardmerge"), self._access))
 
     async def _healthz(self, _: web.Request) -> web.Response:
         """200 when the agents consume, 503 while they start, recover or rebalance."""

@@ -37,6 +37,7 @@ from .settings import (
 )
 from .spark_catalog import parse_catalog
 from .tls import parse_tls
+from .web import parse_web
 
 T = TypeVar("T")
 TARGETS = {
@@ -66,7 +67,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"pipeline file: {error}", code="SM-5001") from None
     document = _substitute(document, env, "pipeline file")
-    known = {"pipeline", "kafka", "connect", "sources", "routes", "target", "sink"}
+    known = {"pipeline", "kafka", "connect", "sources", "routes", "target", "sink", "web"}
     if unknown := sorted(set(document) - known):
         raise ConfigError(
             f"pipeline file: unknown table {unknown[0]!r}",
@@ -82,6 +83,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
         connect=_connect(_table(document, "connect")),
         target=_target(_table(document, "target")),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
+        web=parse_web(document.get("web", {})),
         sources=tuple(
             _build(Source, _with_tls(_read_connector(entry, where), where), where)
             for i, entry in enumerate(_list(document, "sources"))

@@ -12,6 +12,7 @@ from .connector_properties import Properties
 from .routing import RoutingRule
 from .spark_catalog import SparkCatalog
 from .tls import Tls
+from .web import Web
 
 SNAPSHOT_MODES = frozenset(
     (
@@ -320,6 +321,7 @@ class Pipeline:
     routes: tuple[RoutingRule, ...]
     target: Target
     sink: Sink = field(default_factory=Sink)
+    web: Web = field(default_factory=Web)
 
     def source(self, name: str) -> Source:
         """The source with that name; raises ``ConfigError`` when there is none."""

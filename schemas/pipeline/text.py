@@ -12,6 +12,7 @@ from .connector_properties import KEY
 from .routing import RoutingRule
 from .settings import Pipeline, Target
 from .tls import Tls
+from .web import Web
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
@@ -24,6 +25,7 @@ def pipeline_text(pipeline: Pipeline) -> str:
         *(_block("[[routes]]", _rule(rule)) for rule in pipeline.routes),
         *_target(pipeline.target),
         _block("[sink]", _values(pipeline.sink)),
+        *_web(pipeline.web),
     ]
     return "\n".join(blocks)
 
@@ -38,6 +40,15 @@ def _target(target: Target) -> list[str]:
     properties = {f'"{key}"': value for key, value in catalog.properties}
     named = _block("[target.catalog]", {"name": catalog.name, **properties})
     return [_block("[target]", values), named]
+
+
+def _web(web: Web) -> list[str]:
+    """The keys that are not as by default: most of them go with one kind of access only."""
+    defaults = _values(Web())
+    found = {name: value for name, value in _values(web).items() if value != defaults[name]}
+    if "tokens" in found:
+        found["tokens"] = dict(web.tokens)
+    return [_block("[web]", found)] if found else []
 
 
 def _rule(rule: RoutingRule) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.family import Durations, Family, Sample
+from shardmerge.connectors.metrics.lag import Lags
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.drift import DriftKind
 from shardmerge.schemas.records.progress import SinkProgress
@@ -19,7 +20,6 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.planning.retention import RetentionLeft
 
-from .lag import Lags
 from .waiting_kinds import WaitingKind
 
 Pair = tuple[str, str]

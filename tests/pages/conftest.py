@@ -32,6 +32,18 @@ def pictures(request: pytest.FixtureRequest) -> Path | None:
     return folder
 
 
+def keep(page: Page, pictures: Path | None, name: str, look: str) -> None:
+    """Keep a picture of a page for the documents, if that was asked for."""
+    if pictures is None:
+        return
+    pictures.mkdir(parents=True, exist_ok=True)
+    height = page.evaluate("document.documentElement.scrollHeight")
+    size = page.viewport_size or {}
+    most = 1_250 if look == "desktop" else size["height"]
+    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(most, height)}
+    page.screenshot(path=pictures / f"page-{name}-{look}.png", full_page=True, clip=clip)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     found = shutil.which("chromium")

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.example_pages import ITEMS, ORDERS, ExampleLine, items, orders, wide
-from tests.pages.conftest import LOOKS
+from tests.pages.conftest import LOOKS, keep
 from tests.served_pages import served
 
 PATHS = {
@@ -38,13 +38,8 @@ def test_axe_finds_nothing_and_nothing_sticks_out(
     width = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert width[0] <= width[1]
     if pictures is not None:
-        pictures.mkdir(parents=True, exist_ok=True)
         page.reload()
-        height = page.evaluate("document.documentElement.scrollHeight")
-        size = page.viewport_size or {}
-        most = 1_250 if look == "desktop" else size["height"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(most, height)}
-        page.screenshot(path=pictures / f"page-{name}-{look}.png", full_page=True, clip=clip)
+        keep(page, pictures, name, look)
     context.close()
 
 

@@ -117,6 +117,7 @@ def test_no_page_and_no_answer_of_the_agents_holds_a_password(played: Played) ->
         "/metrics",
         "/target/merged.tbl",
         "/target/merged.tbl/holds",
+        "/target/merged.tbl/commands",
         "/plan",
         "/api/status",
         "/api/target/merged.tbl",

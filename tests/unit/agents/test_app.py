@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.agents.app import build_app
+from shardmerge.agents.app import build_app, main
 from shardmerge.agents.runtime.settings import AgentSettings
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
+from tests.access_pages import IVAN, with_tokens
 from tests.recorded import pipeline
 
 
@@ -27,3 +29,18 @@ def test_a_failpoint_that_is_none_stops_the_start(tmp_path: Path):
     settings = AgentSettings(data_directory=tmp_path, failpoint="tracker.somewhere:1")
     with pytest.raises(ConfigError, match=r"tracker\.somewhere:1"):
         build_app(pipeline(), settings)
+
+
+def test_tokens_that_cannot_be_used_stop_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    file = tmp_path / "pipeline.toml"
+    file.write_text(pipeline_text(with_tokens(tmp_path)), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["--pipeline", str(file), "--web-host", "0.0.0.0"]) == 2
+    assert "SM-6901: [web]: with commands = 'token'" in capsys.readouterr().err
+    (tmp_path / "olga").unlink()
+    assert main(["--pipeline", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert "SM-5705" in told
+    assert IVAN not in told

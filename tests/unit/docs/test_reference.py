@@ -28,7 +28,7 @@ def test_every_generated_part_has_its_place() -> None:
 
 
 def test_every_key_of_the_pipeline_file_has_a_meaning() -> None:
-    tables = ("kafka", "connect", "sources", "routes", "target", "sink")
+    tables = ("kafka", "connect", "sources", "routes", "target", "sink", "web")
     rows = [line for name in tables for line in MADE[name].splitlines()[2:]]
     assert len(rows) > 50
     assert [row for row in rows if re.search(r"\|\s*\|$", row)] == []

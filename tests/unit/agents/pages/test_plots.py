@@ -13,9 +13,11 @@ def test_there_is_no_plot_before_the_second_report():
 
 
 def test_a_plot_spans_the_reports_and_its_highest_point_is_the_most():
-    speed, waiting = plots((Sample(0, 0, 4), Sample(1_000, 100, 8), Sample(2_000, 150, 0)))
+    samples = (Sample(0, 0, 4), Sample(5_000, 500, 8, 2_000), Sample(10_000, 750, 0))
+    speed, waiting, lag = plots(samples)
     assert (speed.last, speed.most) == (50.0, 100.0)
     assert (waiting.last, waiting.most) == (0.0, 8.0)
+    assert (lag.last, lag.most) == (0.0, 3.0)
     found = points(speed.points)
     assert [x for x, _ in found] == [0, WIDTH / 2, WIDTH / 2, WIDTH]
     heights = [y for _, y in found]
@@ -24,6 +26,6 @@ def test_a_plot_spans_the_reports_and_its_highest_point_is_the_most():
 
 
 def test_a_plot_of_nothing_is_a_line_at_the_bottom():
-    speed, waiting = plots((Sample(0, 7, 0), Sample(1_000, 7, 0)))
+    speed, waiting, _ = plots((Sample(0, 7, 0), Sample(1_000, 7, 0)))
     assert {y for _, y in points(speed.points)} == {y for _, y in points(waiting.points)}
     assert speed.most == 0

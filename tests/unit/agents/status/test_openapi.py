@@ -8,10 +8,13 @@ import pytest
 from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import hold_reports
 from shardmerge.agents.status import plain
+from shardmerge.agents.status.command_answers import GivenAnswer, commands_answer
 from shardmerge.agents.status.matrix import matrix
 from shardmerge.agents.status.openapi import document
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.plain import to_plain
-from tests.example_pages import NOW_MS, ORDERS, example, failing, pipeline
+from shardmerge.schemas.records.schema_changes import ChangeId
+from tests.example_pages import NOW_MS, ORDERS, example, failing, orders, pipeline
 
 DOCUMENT = document("1.2.3")
 
@@ -55,7 +58,8 @@ def faults(value: Any, schema: dict[str, Any], place: str = "") -> list[str]:
 
 
 def schema_of(path: str, status: str = "200") -> dict[str, Any]:
-    answer = DOCUMENT["paths"][path]["get"]["responses"][status]
+    method = "post" if status == "202" else "get"
+    answer = DOCUMENT["paths"][path][method]["responses"][status]
     found: dict[str, Any] = answer["content"]["application/json"]["schema"]
     return found
 
@@ -63,6 +67,8 @@ def schema_of(path: str, status: str = "200") -> dict[str, Any]:
 def answers() -> dict[str, Any]:
     line = example()
     failing(line, NOW_MS)
+    command = OperatorCommand(ChangeId("shop.commands", 7), ORDERS, CommandKind.SKIP, orders(7))
+    line.view.apply(command)
     target = line.view.target(str(ORDERS))
     assert target is not None
     of = Answers(pipeline(), line.state.targets[ORDERS])
@@ -72,6 +78,7 @@ def answers() -> dict[str, Any]:
         "/api/target/{name}": plain.target_answer(target),
         "/api/target/{name}/matrix": plain.matrix_answer(matrix(target)),
         "/api/target/{name}/holds": plain.holds_answer(str(ORDERS), reports),
+        "/api/target/{name}/commands": commands_answer(str(ORDERS), line.view.commands(ORDERS)),
         "/healthz": plain.HealthAnswer(ready=True, assigned=("a/0",), view_caught_up=True),
     }
 
@@ -83,6 +90,22 @@ def test_every_path_has_an_answer_here():
 @pytest.mark.parametrize("path", DOCUMENT["paths"])
 def test_an_answer_is_as_the_document_says(path):
     assert faults(to_plain(answers()[path]), schema_of(path)) == []
+
+
+def test_the_answer_to_a_command_is_as_the_document_says():
+    line = example()
+    decision = Answers(pipeline(), line.state.targets[ORDERS]).answer(CommandKind.SKIP, orders(7))
+    assert decision is not None
+    told = to_plain(GivenAnswer("shop.commands@7.0", decision))
+    assert faults(told, schema_of("/api/target/{name}/commands", "202")) == []
+
+
+def test_the_body_of_a_command_needs_a_kind_and_has_no_unknown_field():
+    schema = DOCUMENT["components"]["schemas"]["CommandCall"]
+    assert schema["required"] == ["kind"]
+    assert not schema["additionalProperties"]
+    assert "adopt" not in schema["properties"]["kind"]["enum"]
+    assert "skip" in schema["properties"]["kind"]["enum"]
 
 
 def test_a_wrong_answer_would_be_noticed():
@@ -100,6 +123,13 @@ def test_every_field_of_an_answer_of_the_api_has_a_meaning():
         if not each.get("description")
     ]
     assert silent == []
+
+
+def test_only_users_with_tokens_send_tokens():
+    path = "/api/target/{name}/commands"
+    assert DOCUMENT["paths"][path]["post"]["security"] == [{"token": []}]
+    for access in ("off", "proxy"):
+        assert "security" not in document("1", access)["paths"][path]["post"]
 
 
 def test_the_document_tells_the_version():

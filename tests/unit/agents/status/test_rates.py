@@ -25,7 +25,19 @@ def test_only_rows_of_shards_that_wait_are_waiting_rows():
     kept = Rates()
     shards = (ShardProgress(orders(0), 5, "waits", parked=7), ShardProgress(orders(1), 5, parked=9))
     kept.add(SinkProgress(ORDERS, 1, 10, (), shards, 1_000))
-    assert kept.samples() == (Sample(1_000, 10, 7),)
+    assert kept.samples() == (Sample(1_000, 10, 7, 1_000),)
+
+
+def test_the_lag_is_the_age_of_the_oldest_row_that_is_not_applied():
+    kept = Rates()
+    for ts_ms, offset, parked in ((1_000, 5, 7), (4_000, 5, 9), (6_000, 13, 1), (9_000, 14, 0)):
+        kept.add(SinkProgress(ORDERS, 1, 10, (), (ShardProgress(orders(0), offset, parked=parked),),
+                              ts_ms))  # fmt: skip
+    first, second, third, last = kept.samples()
+    assert [s.oldest_ms for s in (first, second, third, last)] == [1_000, 1_000, 4_000, 0]
+    assert second.lag_s(4_000) == 3.0
+    assert second.lag_s(11_000) == 10.0
+    assert last.lag_s(11_000) == 0.0
 
 
 def test_only_the_last_reports_are_kept():

@@ -14,6 +14,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from shardmerge.agents.pages.render import Frame
 from shardmerge.agents.web.asking import AskingPages
+from shardmerge.agents.web.turns import Turns
 from shardmerge.schemas.model.errors import StackError
 from tests.example_pages import NOW_MS, ORDERS, example, pipeline
 from tests.served_pages import ExamplePresent
@@ -31,7 +32,8 @@ class Unanswered(ExamplePresent):
 def pages(present=None) -> AskingPages:
     line = example()
     known = present or ExamplePresent(line.state)
-    return AskingPages(pipeline(), Path("/etc/shop.toml"), line.view, known, lambda: FRAME)
+    path = Path("/etc/shop.toml")
+    return AskingPages(pipeline(), path, line.view, known, lambda _: FRAME, turns=Turns())
 
 
 def text(answer: web.Response) -> str:

@@ -14,6 +14,8 @@ from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import JoinedSchema
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 
 TARGETS = [TargetTable("merged", f"t{number}") for number in range(5)]
 
@@ -57,3 +59,20 @@ def test_of_each_key_only_the_last_record_is_read():
     gone = record(1, "merged.gone", None)
     asyncio.run(reader.take([older, gone, record(2, str(target), joined(target, 7))]))
     assert [(t.target, t.version) for t in view.targets()] == [(target, 7)]
+
+
+def test_every_command_counts_with_the_offset_of_its_record():
+    view = StatusView()
+    reader = ViewReader(Kafka("kafka:9092"), ["p.commands"], view, commands="p.commands")
+    target = TARGETS[0]
+    value = codec.encode(
+        OperatorCommand(ChangeId("p.commands", 0), target, CommandKind.DISABLE, by="olga")
+    )
+    records = [
+        SimpleNamespace(topic="p.commands", offset=n, key=str(target).encode(), value=value)
+        for n in (4, 7)
+    ]
+    asyncio.run(reader.take(records))
+    assert [str(each.command.id) for each in view.commands(target)] == [
+        "p.commands@7.0", "p.commands@4.0",
+    ]  # fmt: skip

@@ -38,6 +38,10 @@ class Lags:
         else:
             self._marks.pop(key, None)
 
+    def oldest(self) -> float | None:
+        """When the oldest mark of all shards was made; None when no shard has rows left."""
+        return min((marks[0][1] for marks in self._marks.values()), default=None)
+
     def seconds(self, key: Hashable, now_s: float) -> float:
         """Age of the shard's oldest row that is not applied; 0 when none is left."""
         marks = self._marks.get(key)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.spark_sink.metrics.lag import MARKS, Lags
+from shardmerge.connectors.metrics.lag import MARKS, Lags
 
 
 def test_the_age_counts_from_the_oldest_row_that_is_left() -> None:

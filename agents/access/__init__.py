@@ -1,0 +1,1 @@
+"""Who may give commands from the pages and from ``/api``, and which forms count. Pure."""
