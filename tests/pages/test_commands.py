@@ -42,7 +42,7 @@ def sign_in(page: Page, url: str, path: str = HOLDS, token: str = OLGA) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_a_held_shard_is_released_by_a_button(page: Page, site: Site) -> None:
+def test_a_held_shard_is_released_by_a_button(site: Site, page: Page) -> None:
     sign_in(page, site.url)
     expect(page).to_have_url(site.url + HOLDS)
     page.get_by_role("button", name=f"skip … for {HELD}, to be confirmed").click()
@@ -58,7 +58,7 @@ def test_a_held_shard_is_released_by_a_button(page: Page, site: Site) -> None:
     expect(page.locator("main")).not_to_contain_text(f"Ways out for {HELD}")
 
 
-def test_the_answer_comes_to_the_open_page(page: Page, site: Site) -> None:
+def test_the_answer_comes_to_the_open_page(site: Site, page: Page) -> None:
     sign_in(page, site.url)
     site.given._answers = False
     page.get_by_role("button", name="skip …").click()
@@ -71,7 +71,7 @@ def test_the_answer_comes_to_the_open_page(page: Page, site: Site) -> None:
     assert said.by == "olga"
 
 
-def test_a_command_is_given_with_the_keyboard_alone(page: Page, site: Site) -> None:
+def test_a_command_is_given_with_the_keyboard_alone(site: Site, page: Page) -> None:
     def reach(text: str) -> None:
         for _ in range(80):
             page.keyboard.press("Tab")
@@ -109,7 +109,7 @@ def test_a_command_is_given_without_scripts(browser: Browser, site: Site) -> Non
     context.close()
 
 
-def test_a_written_statement_is_shown_before_it_is_given(page: Page, site: Site) -> None:
+def test_a_written_statement_is_shown_before_it_is_given(site: Site, page: Page) -> None:
     sign_in(page, site.url)
     page.get_by_role("button", name="replace …").click()
     expect(page.locator("#lacks")).to_contain_text("Write the ALTER TABLE")
@@ -121,7 +121,7 @@ def test_a_written_statement_is_shown_before_it_is_given(page: Page, site: Site)
     assert site.given.commands[0].argument == "ALTER TABLE orders_7\nADD COLUMN level INT"
 
 
-def test_a_command_about_the_target_is_chosen_in_the_form(page: Page, site: Site) -> None:
+def test_a_command_about_the_target_is_chosen_in_the_form(site: Site, page: Page) -> None:
     sign_in(page, site.url, f"/target/{ORDERS}")
     page.get_by_role("link", name="Give a command").click()
     page.get_by_label("Command", exact=True).select_option("pause")
@@ -145,7 +145,7 @@ def test_a_wrong_token_is_told_and_a_page_without_a_login_has_no_button(
     context.close()
 
 
-def test_signing_out_takes_the_buttons_away(page: Page, site: Site) -> None:
+def test_signing_out_takes_the_buttons_away(site: Site, page: Page) -> None:
     sign_in(page, site.url)
     expect(page.locator(".ways button")).not_to_have_count(0)
     page.get_by_role("button", name="Sign out").click()
@@ -189,7 +189,7 @@ def test_a_page_of_another_origin_cannot_give_a_command(
     context.close()
 
 
-def test_scripts_cannot_read_the_session(page: Page, site: Site) -> None:
+def test_scripts_cannot_read_the_session(site: Site, page: Page) -> None:
     sign_in(page, site.url)
     assert page.evaluate("document.cookie") == ""
     [cookie] = page.context.cookies()

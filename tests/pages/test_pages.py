@@ -44,7 +44,7 @@ def test_axe_finds_nothing_and_nothing_sticks_out(
 
 
 def test_a_page_follows_what_happens_and_keeps_what_was_opened_and_where_one_stands(
-    page: Page, url: str, line: ExampleLine
+    url: str, line: ExampleLine, page: Page
 ) -> None:
     page.goto(f"{url}/target/{ITEMS}")
     expect(page.locator("#live")).to_have_text("live")
@@ -59,7 +59,7 @@ def test_a_page_follows_what_happens_and_keeps_what_was_opened_and_where_one_sta
     assert page.evaluate("document.activeElement.id") == "search"
 
 
-def test_the_search_shows_what_fits_while_it_is_typed(page: Page, url: str) -> None:
+def test_the_search_shows_what_fits_while_it_is_typed(url: str, page: Page) -> None:
     page.goto(url + PATHS["target"])
     expect(page.locator("#live")).to_have_text("live")
     page.locator("#search").press_sequentially("orders_1")
@@ -68,7 +68,7 @@ def test_the_search_shows_what_fits_while_it_is_typed(page: Page, url: str) -> N
     assert page.locator("#search").input_value() == "orders_1"
 
 
-def test_a_pasted_statement_is_planned(page: Page, url: str, pictures: Path | None) -> None:
+def test_a_pasted_statement_is_planned(url: str, page: Page, pictures: Path | None) -> None:
     page.goto(f"{url}/plan")
     page.get_by_label("Target").select_option(str(ORDERS))
     page.get_by_label("Shards whose name contains").fill("orders_3")
@@ -82,13 +82,13 @@ def test_a_pasted_statement_is_planned(page: Page, url: str, pictures: Path | No
         page.screenshot(path=pictures / "page-planned-desktop.png", full_page=True)
 
 
-def test_the_ways_out_are_reached_from_the_overview(page: Page, url: str) -> None:
+def test_the_ways_out_are_reached_from_the_overview(url: str, page: Page) -> None:
     page.goto(url + "/")
     page.get_by_role("link", name=f"Both sides and the ways out for {ORDERS}").click()
     expect(page.locator("main")).to_contain_text("Ways out for s2/app.orders_7")
 
 
-def test_everything_is_reached_with_the_keyboard(page: Page, url: str) -> None:
+def test_everything_is_reached_with_the_keyboard(url: str, page: Page) -> None:
     page.goto(url + "/")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -114,7 +114,7 @@ def test_the_page_works_without_scripts(browser: Browser, url: str) -> None:
     context.close()
 
 
-def test_nothing_is_loaded_from_another_host(page: Page, url: str) -> None:
+def test_nothing_is_loaded_from_another_host(url: str, page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(url + PATHS["target"])
