@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from shardmerge.connectors.access.kafka import check_admitted, unanswered
+from shardmerge.connectors.access.kafka import check_admitted, client_error
 from shardmerge.connectors.access.kafka import consumer as consumer_of
-from shardmerge.connectors.kafka.client_offsets import answered
+from shardmerge.connectors.kafka.client_offsets import valid_offset
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.schemas.codes.registry import coded
@@ -171,12 +171,12 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
     )
     try:
         _, end = consumer.get_watermark_offsets(TopicPartition(ddl, 0), timeout=_SEND_S)
-        end = answered(end, ddl, 0)
+        end = valid_offset(end, ddl, 0)
         sent = send_command(pipeline, format_, said)
         consumer.assign([TopicPartition(ddl, 0, end)])
         return Given(sent, _answer(consumer, format_, sent, wait_s))
     except KafkaException as error:
-        raise unanswered(pipeline.kafka, error, f"topic {ddl}") from error
+        raise client_error(pipeline.kafka, error, f"topic {ddl}") from error
     finally:
         consumer.close()
 

@@ -19,7 +19,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Decision, Outcome
 
 from .line import Line
-from .threeshards import CREATE, DATABASE, SHARDS, STEPS, TARGET, Step, Writer
+from .threeshards import CREATE, DATABASE, SHARDS, STEPS, TARGET, DemoStep, Writer
 from .union import Comparison, compare, read_table
 
 Say = Callable[[str], None]
@@ -116,7 +116,7 @@ class Demo:
             f"after {time.monotonic() - begin:.0f} s, by the connectors' snapshots."
         )
 
-    def _step(self, number: int, step: Step, bound: float, chaos: bool) -> bool:
+    def _step(self, number: int, step: DemoStep, bound: float, chaos: bool) -> bool:
         shard = SHARDS[step.shard]
         before = len(_decided(self._line.observer.facts(), shard))
         begin = time.monotonic()

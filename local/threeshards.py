@@ -24,7 +24,7 @@ _RANGE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DemoStep:
     """One DDL statement of a shard.
 
     Attributes:
@@ -53,12 +53,12 @@ class Step:
 
 _LEVEL = "ADD COLUMN Level INT UNSIGNED NOT NULL"
 STEPS = (
-    Step(0, _LEVEL, r"ADD COLUMN `Level` int unsigned NOT NULL DEFAULT '?0'?"),
-    Step(1, _LEVEL, ""),
-    Step(1, "DROP COLUMN NAME", r"ALTER COLUMN `NAME` SET DEFAULT ''"),
-    Step(2, _LEVEL, r"ALTER COLUMN `Level` DROP DEFAULT"),
-    Step(0, "DROP COLUMN NAME", ""),
-    Step(2, "DROP COLUMN NAME", r"DROP COLUMN `NAME`"),
+    DemoStep(0, _LEVEL, r"ADD COLUMN `Level` int unsigned NOT NULL DEFAULT '?0'?"),
+    DemoStep(1, _LEVEL, ""),
+    DemoStep(1, "DROP COLUMN NAME", r"ALTER COLUMN `NAME` SET DEFAULT ''"),
+    DemoStep(2, _LEVEL, r"ALTER COLUMN `Level` DROP DEFAULT"),
+    DemoStep(0, "DROP COLUMN NAME", ""),
+    DemoStep(2, "DROP COLUMN NAME", r"DROP COLUMN `NAME`"),
 )
 """In the order in which they are played, over both sources."""
 

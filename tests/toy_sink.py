@@ -192,7 +192,7 @@ class ToySink:
             if target.ready:
                 self._running = self._run(target.ready)
                 self.busy.add(target.target)
-        for truncation in batch.emptied:
+        for truncation in batch.due_truncations:
             if truncation.target not in self.busy:
                 self._empty(truncation)
         for restart in batch.restarts:

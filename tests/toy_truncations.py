@@ -11,7 +11,7 @@ from typing import Any, cast
 from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
-from shardmerge.spark_sink.kafka.rewind import first_from
+from shardmerge.spark_sink.kafka.rewind import first_offset_from
 from tests.toy_kafka import Place, Row, ToyKafka
 
 
@@ -37,7 +37,7 @@ def moves_behind(truncation: Truncation, kafka: ToyKafka, rows: RowProgress) -> 
         end = truncation.offset + 1
         if place != truncation.partition:
             reader, form = cast(Any, _ToyReader(kafka)), cast(Any, _ToyFormat())
-            end = first_from(reader, place, start, truncation.position, form)
+            end = first_offset_from(reader, place, start, truncation.position, form)
         if end != start:
             passed = {o: r.number for o, r in _rows(kafka, place, start, end)}
             moves.append(Move(place, start, end, passed))

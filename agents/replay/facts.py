@@ -17,7 +17,7 @@ from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.plain import to_plain
 
 from .comparing import COUNTED
-from .steps import Step
+from .steps import ReplayStep
 from .verify import Verification
 
 _TARGET_TOLD = frozenset(
@@ -28,7 +28,7 @@ _HOLD_TOLD = frozenset(("version", "position", "reason", "hint", "code", "post",
 _SHARD_TOLD = frozenset(("shard", "effective", "position", "version", "hold"))
 
 
-def step_facts(step: Step) -> dict[str, Any]:
+def step_facts(step: ReplayStep) -> dict[str, Any]:
     """Everything about a step, as JSON takes it."""
     record = step.record
     return {

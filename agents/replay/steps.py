@@ -20,7 +20,7 @@ from .log import OnePartition, Refold
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayStep:
     """One record of the schema-log, or a source's statement that concerns no routed shard.
 
     Attributes:
@@ -90,7 +90,7 @@ class Wanted:
             return False
         return not self.targets or target_name(record) in self.targets
 
-    def includes(self, step: Step) -> bool:
+    def includes(self, step: ReplayStep) -> bool:
         """Whether a step is to be shown; its states do not matter."""
         if not self.may_include(step.number, step.record):
             return False
@@ -112,7 +112,7 @@ def target_name(record: StoredRecord) -> str:
     return (record.key or b"").decode("utf-8", "backslashreplace")
 
 
-def concerned_shards(step: Step) -> set[str]:
+def concerned_shards(step: ReplayStep) -> set[str]:
     """The step's own shard, and those that its decision releases."""
     shards = [step.shard]
     if step.decision is not None:
@@ -138,7 +138,7 @@ class Stepper:
         self.targets: set[str] = set()
         """The targets of these records."""
 
-    def steps(self, records: Iterable[StoredRecord]) -> Iterator[Step]:
+    def steps(self, records: Iterable[StoredRecord]) -> Iterator[ReplayStep]:
         """The wanted steps.
 
         Args:
@@ -155,7 +155,7 @@ class Stepper:
             if step is not None:
                 yield step
 
-    def _change(self, record: StoredRecord) -> Step | None:
+    def _change(self, record: StoredRecord) -> ReplayStep | None:
         self._partitions.check(record)
         effects = self._coordinator.effects(record)
         self.folded += 1
@@ -170,7 +170,7 @@ class Stepper:
                 for send in effects.sends
                 if send.topic != self._signals
             )
-            step = Step(self.folded, record, came, None, None, answers)
+            step = ReplayStep(self.folded, record, came, None, None, answers)
         if step is None or not self._wanted.includes(step):
             self._perform(name, effects)
             return None
@@ -179,13 +179,13 @@ class Stepper:
         after = self._state(name, step.target)
         return replace(step, before=before, after=after)
 
-    def _event(self, record: StoredRecord) -> Step | None:
+    def _event(self, record: StoredRecord) -> ReplayStep | None:
         effects = self._tracker.effects(record)
         self._tracker.rows.take(effects)
         answers = tuple(codec.decode(s.value) for s in effects.sends if s.topic == self._ddl)
         if not answers:
             return None  # its changes stand in the schema-log
-        step = Step(0, record, None, None, None, answers)
+        step = ReplayStep(0, record, None, None, None, answers)
         return step if self._wanted.includes(step) else None
 
     def _perform(self, name: str, effects: Effects) -> None:

@@ -21,7 +21,7 @@ from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .comparing import COUNTED, Comparison
 from .facts import create_table, schema_lines, shard_extras, target_extras
-from .steps import Step
+from .steps import ReplayStep
 from .verify import Verification
 
 _WIDTH = 11
@@ -39,7 +39,7 @@ class SchemaText(StrEnum):
     """CREATE TABLE before and after."""
 
 
-def step_text(step: Step, schema: SchemaText = SchemaText.DIFF) -> str:
+def step_text(step: ReplayStep, schema: SchemaText = SchemaText.DIFF) -> str:
     """One step; ends with a line end."""
     lines = [_title(step)]
     for name, text in _parts(step, schema):
@@ -75,7 +75,7 @@ def _comparison(comparison: Comparison) -> str:
     return f"  {comparison.topic}: {', '.join(counts)}"
 
 
-def _title(step: Step) -> str:
+def _title(step: ReplayStep) -> str:
     decision = step.decision
     if step.number == 0 and decision is not None:
         return f"statement {decision.id}: {decision.outcome}"
@@ -85,7 +85,7 @@ def _title(step: Step) -> str:
     return f"{title}, version {decision.version}: {decision.outcome}"
 
 
-def _parts(step: Step, schema: SchemaText) -> Iterator[tuple[str, str]]:
+def _parts(step: ReplayStep, schema: SchemaText) -> Iterator[tuple[str, str]]:
     yield "came", f"{iso_time(step.ts_ms)}, {step.record.place}"
     if step.came is not None:
         yield from _what_came(step.came)

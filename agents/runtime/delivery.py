@@ -126,7 +126,7 @@ Wire: TypeAlias = Callable[[Send], bytes]
 Translate: TypeAlias = Callable[[SourceRecord], Coroutine[Any, Any, SourceRecord]]
 
 
-async def as_it_is(record: SourceRecord) -> SourceRecord:
+async def unchanged(record: SourceRecord) -> SourceRecord:
     """The record unchanged: the fold reads it as it came."""
     return record
 
@@ -156,7 +156,7 @@ class Carrier:
         outputs: Mapping[str, Any],
         passed: Passed = nowhere,
         *,
-        translate: Translate = as_it_is,
+        translate: Translate = unchanged,
         wire: Wire = attrgetter("value"),
         check: Passed = nowhere,
         later: Iterable[str] = (),

@@ -19,7 +19,7 @@ from .tracked import DatabaseDefaults, TableCopy, Tracked, Unknown, copy_id, dat
 
 
 @dataclass(slots=True)
-class Effect:
+class TableEffect:
     """What the event did to one table, besides its tracked value."""
 
     lineage: tuple[Lineage, ...] | None = None
@@ -45,7 +45,7 @@ class EventTables:
         self.before = before
         self.event = event
         self.puts: dict[ShardId, Tracked | None] = {}
-        self.effects: dict[ShardId, Effect] = {}
+        self.effects: dict[ShardId, TableEffect] = {}
 
     def shard(self, name: TableName) -> ShardId:
         """The table of a name; a name without a database is in the event's database."""
@@ -83,10 +83,10 @@ class EventTables:
             and self.tracked(shard) is not None
         )
 
-    def put(self, shard: ShardId, schema: TableSchema, *actions: str) -> Effect:
+    def put(self, shard: ShardId, schema: TableSchema, *actions: str) -> TableEffect:
         """A table has this schema from here on."""
         self.puts[shard] = schema
-        effect = self.effects.setdefault(shard, Effect())
+        effect = self.effects.setdefault(shard, TableEffect())
         effect.actions.extend(actions)
         effect.lineage, effect.error, effect.hint, effect.code = None, "", "", ""
         return effect
@@ -95,7 +95,7 @@ class EventTables:
         """A table is gone from here on."""
         self.puts[shard] = None
         self.keep_copy(shard, None)
-        effect = self.effects.setdefault(shard, Effect())
+        effect = self.effects.setdefault(shard, TableEffect())
         effect.actions.append(action)
         effect.lineage, effect.error, effect.hint, effect.code = None, "", "", ""
 
@@ -105,7 +105,7 @@ class EventTables:
         # The first reason stays: it is what the operator has to look at.
         self.puts[shard] = known if isinstance(known, Unknown) else Unknown(self._since(error))
         self.keep_copy(shard, None)
-        effect = self.effects.setdefault(shard, Effect())
+        effect = self.effects.setdefault(shard, TableEffect())
         effect.lineage, effect.error, effect.hint, effect.code = None, error, hint, code
 
     def copy(self, shard: ShardId) -> TableCopy | None:

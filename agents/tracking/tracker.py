@@ -49,7 +49,7 @@ from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
-from .event_tables import Effect
+from .event_tables import TableEffect
 from .statements import Tracking
 from .tracked import LastStatement, Parted, Tracked
 from .unknown_schemas import defect_of_ours
@@ -219,7 +219,7 @@ def _was_there(tracking: Tracking, shard: ShardId) -> bool:
 
 
 def _change(
-    tracking: Tracking, shard: ShardId, effect: Effect, target: TargetTable
+    tracking: Tracking, shard: ShardId, effect: TableEffect, target: TargetTable
 ) -> SchemaChange:
     earlier, later = tracking.tables.before.get(shard), tracking.tables.puts.get(shard)
     before = earlier if isinstance(earlier, TableSchema) else None

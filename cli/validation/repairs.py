@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 
+from shardmerge.connectors.access.kafka import client_error
 from shardmerge.connectors.access.kafka import producer as producer_of
-from shardmerge.connectors.access.kafka import unanswered
 from shardmerge.connectors.debezium.signals import can_be_asked_for, snapshot_signal
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
@@ -109,7 +109,7 @@ def ask(pipeline: Pipeline, conditions: dict[ShardId, list[str]]) -> int:
                 sent += 1
         left = producer.flush(_SEND_S)
     except KafkaException as error:
-        raise unanswered(pipeline.kafka, error, f"topic {topic}") from error
+        raise client_error(pipeline.kafka, error, f"topic {topic}") from error
     if left:
         raise StackError(
             f"Kafka did not take {left} requests within {_SEND_S:.0f} s",

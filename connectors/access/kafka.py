@@ -98,7 +98,7 @@ def check_admitted(kafka: Kafka, timeout_s: float = _PROBE_S) -> None:
         raise refusal
 
 
-def unanswered(kafka: Kafka, error: KafkaException, what: str = "") -> StackError:
+def client_error(kafka: Kafka, error: KafkaException, what: str = "") -> StackError:
     """The error of a client as one for people, with the reason if brokers do not admit us.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from shardmerge.schemas.model.errors import StackError
 
 
-def answered(offset: int, topic: str, partition: int) -> int:
+def valid_offset(offset: int, topic: str, partition: int) -> int:
     """The offset in Kafka's answer to a question for the beginning or end of a partition.
 
     While a broker restarts, librdkafka answers without an error and with one of its own values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from shardmerge.connectors.access.kafka import client_error
 from shardmerge.connectors.access.kafka import producer as producer_of
-from shardmerge.connectors.access.kafka import unanswered
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -56,7 +56,7 @@ def send_command(pipeline: Pipeline, format_: RecordFormat, said: OperatorComman
         )
         producer.flush(_SEND_S)
     except KafkaException as error:
-        raise unanswered(pipeline.kafka, error, "the command") from error
+        raise client_error(pipeline.kafka, error, "the command") from error
     if not offsets:
         raise StackError(
             f"the command was not taken by Kafka within {_SEND_S:.0f} s",

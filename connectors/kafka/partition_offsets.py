@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from shardmerge.schemas.model.errors import StackError
 
-from .client_offsets import answered
+from .client_offsets import valid_offset
 
 
 def partition_offsets(
@@ -53,7 +53,7 @@ def partition_offsets(
 
 def _valid_offset(topic: str, partition: int, offset: int) -> int:
     try:
-        return answered(offset, topic, partition)
+        return valid_offset(offset, topic, partition)
     except StackError as error:
         # It passes, like the errors of a leader that moves. Who asks again looks for that code.
         refusal = KafkaError(KafkaError.LEADER_NOT_AVAILABLE, error.message)

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from shardmerge.connectors.access.kafka import admin_client, assigned_consumer, unanswered
+from shardmerge.connectors.access.kafka import admin_client, assigned_consumer, client_error
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -168,7 +168,7 @@ class TopicReader:
         return partition_offsets(self._admin, asked, isolation, self._timeout_s)
 
     def _unanswered(self, error: KafkaException) -> StackError:
-        return unanswered(self._kafka, error)
+        return client_error(self._kafka, error)
 
 
 def _stored(message: Any) -> StoredRecord:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from shardmerge.connectors.access.kafka import admin_client, check_admitted, unanswered
+from shardmerge.connectors.access.kafka import admin_client, check_admitted, client_error
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import TopicSpec
@@ -39,7 +39,7 @@ def describe_topics(kafka: Kafka, timeout_s: float = _TIMEOUT_S) -> Mapping[str,
         names = [name for name in known if not name.startswith("__")]
         settings = _settings(client, names, timeout_s)
     except KafkaException as error:
-        raise unanswered(kafka, error) from None
+        raise client_error(kafka, error) from None
     return {name: FoundTopic(name, len(known[name].partitions), settings[name]) for name in names}
 
 
@@ -73,7 +73,7 @@ def create_topics(
             client, [spec for spec in wanted.values() if spec.name not in made], timeout_s
         )
     except KafkaException as error:
-        raise unanswered(kafka, error) from None
+        raise client_error(kafka, error) from None
     return made
 
 
@@ -109,7 +109,7 @@ def delete_topics(
                         f"Kafka does not delete topic {name}: {error.args[0].str()}", code="SM-4106"
                     ) from None
     except KafkaException as error:
-        raise unanswered(kafka, error) from None
+        raise client_error(kafka, error) from None
     return tuple(names)
 
 

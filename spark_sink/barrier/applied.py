@@ -213,7 +213,7 @@ def is_applied_up_to(shard: ShardId, reading: int, rows: RowProgress) -> bool:
     return True
 
 
-def agrees(shard: ShardId, rows: RowProgress) -> bool:
+def rows_agree(shard: ShardId, rows: RowProgress) -> bool:
     """Whether all rows of a shard are of one moment, as far as its first load is concerned.
 
     They are not while the target may have rows that the load read at different moments.

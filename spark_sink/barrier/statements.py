@@ -23,7 +23,7 @@ The rules, by ``StatementKind``:
   waits like a contracting one.
 * When a decision reloads shards, only expanding statements run before the shards' rows are taken
   out: those rows are found by what the target had before, for example by its primary key.
-* A statement that adds a unique key waits until the rows of all first loads agree (``agrees``).
+* A statement that adds a unique key waits until the rows of all first loads agree (``rows_agree``).
   Nothing waits for it but statements about the same key.
 * When a decision has a fix-up for a shard, that shard's rows wait for the decision's statements,
   even if the decision has no gate in the shard's stream (``row_stops``).
@@ -39,7 +39,7 @@ from shardmerge.schemas.model.actions import IndexAddition
 from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 
-from .applied import RowProgress, agrees
+from .applied import RowProgress, rows_agree
 from .decisions import StatementKey, TargetDecisions
 from .passed_debts import carried_debts, forbids_null, without_not_null
 from .read_again import awaited_rereads, awaited_text, stands_held
@@ -259,7 +259,7 @@ def _at_its_turn(
             return OpenStatement(
                 key, statement, StatementState.DEBT, f"waits for {waits}", "SM-1621"
             )
-    loading = [name for name in rows.loads if name in target.shards and not agrees(name, rows)]
+    loading = [name for name in rows.loads if name in target.shards and not rows_agree(name, rows)]
     if loading and _adds_unique_key(statement):
         detail = f"waits until the first load of {min(loading)} is complete and its rows agree"
         return OpenStatement(key, statement, StatementState.DEBT, detail, "SM-1625")

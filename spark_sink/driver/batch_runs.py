@@ -11,7 +11,7 @@ from shardmerge.schemas.pipeline.settings import Sink
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.planning.batch_size import BatchSize
-from shardmerge.spark_sink.planning.failures import Failing, after_batch
+from shardmerge.spark_sink.planning.failures import Failing, failing_after
 from shardmerge.spark_sink.planning.gathering import gathering_s
 from shardmerge.spark_sink.planning.plan import BatchPlan
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure, offsets_moved
@@ -103,7 +103,7 @@ class BatchRuns:
                 moved |= self._take(result)
         done = {result.place for result in results}
         busy = self._statements.busy
-        self.failing = after_batch(self.failing, batch.tasks, done, failures, busy)
+        self.failing = failing_after(self.failing, batch.tasks, done, failures, busy)
         if batch.tasks:
             self._metrics.batch_ended(time.monotonic() - started, failures)
         if failures:

@@ -14,7 +14,7 @@ from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.metrics.waiting_kinds import WaitingKind, waiting_kind
 from shardmerge.spark_sink.planning.failures import Failing
 from shardmerge.spark_sink.planning.plan import TargetPlan
-from shardmerge.spark_sink.planning.progress import Standing, contradiction, progress_of
+from shardmerge.spark_sink.planning.progress import Standing, progress_of, reason_unread
 from shardmerge.spark_sink.rows.folding.key_collisions import HINT
 from shardmerge.spark_sink.targets.interface import StatementJournal
 
@@ -123,7 +123,7 @@ class ProgressReports:
         for shard in record.shards:
             if shard.waiting:
                 name = shard.shard
-                unread = name in strays or bool(contradiction(decisions, name))
+                unread = name in strays or bool(reason_unread(decisions, name))
                 kind = waiting_kind(shard, plan, standing, paused=paused, unread=unread)
                 if kind is not None:
                     found[name] = kind

@@ -16,12 +16,12 @@ from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID, Restart,
 from shardmerge.spark_sink.barrier.statements import bindings
 from shardmerge.spark_sink.barrier.truncations import emptying
 from shardmerge.spark_sink.kafka.range_reader import RowReader
-from shardmerge.spark_sink.kafka.rewind import first_from, has_snapshot_row, last_operation
+from shardmerge.spark_sink.kafka.rewind import first_offset_from, has_snapshot_row, last_operation
 from shardmerge.spark_sink.planning.ranges import RowHold
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.decoding.row_envelope import READ
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
-from shardmerge.spark_sink.rows.folding.row_refusals import UNKNOWN, UNTOLD
+from shardmerge.spark_sink.rows.folding.row_refusals import ROWS_NOT_TOLD_APART, UNKNOWN
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 from shardmerge.spark_sink.targets.interface import StatementJournal
 
@@ -208,7 +208,7 @@ class RestartRuns:
         shard = target.shards[name]
         upto = shard.upto(restart.gate.version)
         is_keyless = any(gate.live and not gate.key for gate in shard.gates[:upto])
-        unknown = UNTOLD if restart.gate.reloads else UNKNOWN
+        unknown = ROWS_NOT_TOLD_APART if restart.gate.reloads else UNKNOWN
         for partition in progress.partitions_of(name):
             end = progress.at(partition).offset
             if end and (low := reader.beginning(partition)):
@@ -249,7 +249,7 @@ class RestartRuns:
             return all(
                 last_operation(reader, p, end, self._format) is None for p, end in ends.items()
             ) or any(
-                first_from(reader, p, end, restart.position, self._format) < end
+                first_offset_from(reader, p, end, restart.position, self._format) < end
                 for p, end in ends.items()
             )
         finally:

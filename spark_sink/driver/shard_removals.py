@@ -90,7 +90,7 @@ class ShardRemovals:
             StackError: Kafka does not answer.
             TargetError: The target does not answer, or another writer took over.
         """
-        for truncation in batch.emptied:
+        for truncation in batch.due_truncations:
             if truncation.target not in self._statements.busy:
                 self._empty(truncation)
         went_on = False

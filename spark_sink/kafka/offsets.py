@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
-from shardmerge.connectors.access.kafka import admin_client, unanswered
+from shardmerge.connectors.access.kafka import admin_client, client_error
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.partition_offsets import partition_offsets
 from shardmerge.schemas.model.errors import StackError
@@ -56,7 +56,7 @@ class OffsetReader:
             try:
                 metadata = self._admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics
             except KafkaException as error:
-                raise unanswered(self._kafka, error) from error
+                raise client_error(self._kafka, error) from error
         found = {}
         for topic in topics:
             known = metadata.get(topic)
@@ -96,7 +96,7 @@ class OffsetReader:
                     ) from error
                 found[name] = RowTopic(_topic_id(topic.topic_id), len(topic.partitions))
         except KafkaException as error:
-            raise unanswered(self._kafka, error) from error
+            raise client_error(self._kafka, error) from error
         return found
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:

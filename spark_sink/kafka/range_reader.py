@@ -12,7 +12,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from shardmerge.connectors.access.kafka import assigned_consumer
-from shardmerge.connectors.kafka.client_offsets import answered
+from shardmerge.connectors.kafka.client_offsets import valid_offset
 from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -113,7 +113,7 @@ class RowReader:
                 hint="check the Kafka brokers",
                 code="SM-4108",
             ) from error
-        return answered(int(low), partition.topic, partition.number)
+        return valid_offset(int(low), partition.topic, partition.number)
 
     def close(self) -> None:
         """End the consumer."""

@@ -37,21 +37,21 @@ def moves_behind(
         rows: The records' format.
 
     Raises:
-        StackError, ContractError: As ``first_from``.
+        StackError, ContractError: As ``first_offset_from``.
     """
     moves = []
     for partition in partitions:
         start = applied.get(partition, Applied(0)).offset
         to = truncation.offset + 1
         if partition != truncation.partition:
-            to = first_from(reader, partition, start, truncation.position, rows)
+            to = first_offset_from(reader, partition, start, truncation.position, rows)
         if to != start:
             topic, number, part = partition
             moves.append(Advance(topic, number, start, to, truncation.target, 0, 0, 0, part))
     return moves
 
 
-def first_from(
+def first_offset_from(
     reader: RowReader,
     partition: Partition,
     end: int,
@@ -99,7 +99,7 @@ def last_operation(
     Rows that cannot be decoded are skipped.
 
     Raises:
-        StackError, ContractError: As ``first_from``.
+        StackError, ContractError: As ``first_offset_from``.
     """
     lowest, block_end, size = reader.beginning(partition), end, _BLOCK
     while block_end > lowest:
@@ -129,9 +129,9 @@ def has_snapshot_row(
         rows: The records' format.
 
     Raises:
-        StackError, ContractError: As ``first_from``.
+        StackError, ContractError: As ``first_offset_from``.
     """
-    start = first_from(reader, partition, end, gate.position, rows)
+    start = first_offset_from(reader, partition, end, gate.position, rows)
     wanted = OffsetRange(partition.topic, partition.number, start, end, partition.shard)
     for _, value in records_in(reader, wanted, rows):
         if (position := _position(value, rows)) is None:

@@ -14,7 +14,7 @@ Failing = Mapping[TargetTable, FailureProgress]
 """Target whose latest batch did not end → what is reported about the failure, without its time."""
 
 
-def after_batch(
+def failing_after(
     before: Failing,
     tasks: Sequence[RangeTask],
     done: Collection[Partition],

@@ -64,15 +64,15 @@ class BatchPlan:
     """One step of the sink: the ready statements, and the ranges of targets that have none.
 
     Attributes:
-        emptied: Truncations whose turn has come: every row before them is applied, and no statement
-            of the target is ready.
+        due_truncations: Truncations whose turn has come: every row before them is applied, and no
+            statement of the target is ready.
         restarts: Restarts that need something besides tasks: to begin or end the restart, to
             delete its rows by a statement, or to find out whether a snapshot read rows there.
     """
 
     targets: tuple[TargetPlan, ...]
     tasks: tuple[RangeTask, ...]
-    emptied: tuple[Truncation, ...] = ()
+    due_truncations: tuple[Truncation, ...] = ()
     restarts: tuple[Restart, ...] = ()
 
 
@@ -129,7 +129,7 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
         if offsets_in(tasks) > max_records:
             break
         tasks += making.undoing(restart)
-    return BatchPlan(targets, tuple(tasks), turns.emptied, turns.to_carry_out)
+    return BatchPlan(targets, tuple(tasks), turns.due_truncations, turns.to_carry_out)
 
 
 def _plan_target(

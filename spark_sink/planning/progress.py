@@ -174,7 +174,7 @@ def _shard(
     if plan.closed:
         reason = "its rows stay in Kafka, because the target was cut over"
         return ShardProgress(shard, offset, reason, CLOSED_HINT, code="SM-1617")
-    if reason := contradiction(decisions, shard):
+    if reason := reason_unread(decisions, shard):
         hint = "write the routing rules, or name the tables, so that each topic has one shard"
         return ShardProgress(shard, offset, reason, hint, code="SM-1610")
     if shard in rows.watermarks.strays:
@@ -269,7 +269,7 @@ _OPEN_TRANSACTION_HINT = (
 )
 
 
-def contradiction(decisions: Decisions, shard: ShardId) -> str:
+def reason_unread(decisions: Decisions, shard: ShardId) -> str:
     """Why a shard's row topic is not read at all; "" when it is."""
     stream = stream_of(shard, decisions.topics)
     topic, owners = stream.topic, decisions.streams[stream]

@@ -30,7 +30,7 @@ class Turns:
         ready: Targets that have statements to run first.
 
     Attributes:
-        emptied: Truncations whose turn has come.
+        due_truncations: Truncations whose turn has come.
         restarts: Restarts whose turn has come.
         emptying: Targets from which a statement will delete rows: none of their ranges is applied.
     """
@@ -51,7 +51,7 @@ class Turns:
                 and not _rests(of, state)
             )
 
-        self.emptied = tuple(
+        self.due_truncations = tuple(
             truncation
             for truncation in state.truncations.values()
             if has_turn(truncation)
@@ -70,7 +70,7 @@ class Turns:
             ],
             state,
         )
-        self.emptying = {truncation.target for truncation in self.emptied}
+        self.emptying = {truncation.target for truncation in self.due_truncations}
         self.emptying |= {
             r.target for r in self.restarts if r.stage is Stage.BEGUN and r.removal is not None
         }

@@ -31,7 +31,7 @@ UNKNOWN = Refusal(
     code="SM-1507",
 )
 
-UNTOLD = Refusal(
+ROWS_NOT_TOLD_APART = Refusal(
     "its rows in the target have to go, since its table is read again, and the target has rows of "
     "shards that left; without a primary key, or origin columns, nobody knows which row is whose",
     "in the target, delete by hand the rows of the shards that are read again, then start the sink "

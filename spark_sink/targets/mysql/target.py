@@ -38,7 +38,9 @@ class MySqlTarget:
             registry=RegistryAddress.of(pipeline.kafka),
         ).for_kind(target.kind)
         self._online_ddl = pipeline.sink.online_ddl
-        self._told_by = {c.name for route in pipeline.routes for c in route.policies.origin.columns}
+        self._shard_columns = {
+            c.name for route in pipeline.routes for c in route.policies.origin.columns
+        }
         self._session = self._new_session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
@@ -90,5 +92,5 @@ class MySqlTarget:
             epoch,
             wait_s,
             online=self._online_ddl,
-            told_by=self._told_by,
+            shard_columns=self._shard_columns,
         )

@@ -109,7 +109,7 @@ class Rig:
         *,
         online: bool = False,
         lock_wait_s: int = 5,
-        told_by: Collection[str] = (),
+        shard_columns: Collection[str] = (),
     ) -> Journal:
         """A journal on a session of its own, as a driver that starts has it."""
         session = self.new_session(lock_wait_s)
@@ -122,7 +122,7 @@ class Rig:
             epoch or self.epoch,
             lock_wait_s,
             online=online,
-            told_by=told_by,
+            shard_columns=shard_columns,
         )
 
     def make_topic(self) -> None:

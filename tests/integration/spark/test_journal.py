@@ -174,7 +174,7 @@ def test_what_the_target_refuses_is_journalled_and_may_be_tried_again(rig: Rig) 
 
 
 def test_the_rows_for_which_a_statement_is_refused_are_named_with_their_shards(rig: Rig) -> None:
-    journal = rig.journal(told_by={"_shard", "other"})
+    journal = rig.journal(shard_columns={"_shard", "other"})
     columns = "id INT NOT NULL PRIMARY KEY, `a%` VARCHAR(20), b VARCHAR(20), _shard VARCHAR(20)"
     journal.execute(rig.target, 1, 0, statement(create(rig, columns)))
     rig.session.execute(

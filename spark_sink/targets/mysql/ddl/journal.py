@@ -90,7 +90,7 @@ class Journal:
         epoch: The writer epoch: an older writer executes nothing.
         lock_wait_timeout_s: Most seconds to wait for another statement on the same target.
         online: Whether an ALTER TABLE that would lock out readers or writers is refused.
-        told_by: Names of columns that tell a row's shard; messages to people show them.
+        shard_columns: Names of columns that tell a row's shard; messages to people show them.
     """
 
     def __init__(
@@ -102,10 +102,10 @@ class Journal:
         lock_wait_timeout_s: int = 30,
         *,
         online: bool = False,
-        told_by: Collection[str] = (),
+        shard_columns: Collection[str] = (),
     ) -> None:
         self._session = session
-        self._told_by = told_by
+        self._shard_columns = shard_columns
         self._control = control
         self._pipeline = pipeline
         self._epoch = epoch
@@ -259,7 +259,7 @@ class Journal:
             message = error.message
             if now is not None:
                 found = rows_in_the_way(
-                    self._session, target, now, actions, error, told_by=self._told_by
+                    self._session, target, now, actions, error, shard_columns=self._shard_columns
                 )
                 message += f"; {found}" if found else ""
             return _Outcome(JournalEntry("refused", message), anew=True)

@@ -35,7 +35,7 @@ def rows_in_the_way(
     actions: Sequence[Action],
     error: TargetError,
     *,
-    told_by: Collection[str] = (),
+    shard_columns: Collection[str] = (),
 ) -> str:
     """The first rows because of which a statement was refused, and the remedy; "" if not known.
 
@@ -45,11 +45,11 @@ def rows_in_the_way(
         schema: The table's present schema.
         actions: Of the statement that was refused.
         error: The error with which it was refused.
-        told_by: Names of columns that tell a row's shard; the target may lack them.
+        shard_columns: Names of columns that tell a row's shard; the target may lack them.
     """
     key = schema.primary_key
     names = list(key.columns) if key is not None else []
-    names += [c.name for c in schema.columns if c.name in told_by and c.name not in names]
+    names += [c.name for c in schema.columns if c.name in shard_columns and c.name not in names]
     if not names:
         return ""
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from shardmerge.agents.replay.facts import step_facts
 from shardmerge.agents.replay.log import OnePartition, in_time
-from shardmerge.agents.replay.steps import Step, Stepper, Wanted
+from shardmerge.agents.replay.steps import ReplayStep, Stepper, Wanted
 from shardmerge.agents.replay.text import step_text
 from shardmerge.connectors.formats.stored_record import StoredRecord, iso_time
 from shardmerge.schemas.model.errors import ContractError
@@ -30,7 +30,7 @@ def made() -> Recorded:
     return made
 
 
-def shown(made: Recorded, **wanted: object) -> list[Step]:
+def shown(made: Recorded, **wanted: object) -> list[ReplayStep]:
     return list(Stepper(made.pipeline, Wanted(**wanted)).steps(made.log()))  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from shardmerge.connectors.access import kafka as access
-from shardmerge.connectors.access.kafka import admin_client, check_admitted, unanswered
+from shardmerge.connectors.access.kafka import admin_client, check_admitted, client_error
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.kafka_client import parse_client
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -52,7 +52,7 @@ def test_a_certificate_that_is_not_accepted_is_told_with_the_reason(
         with pytest.raises(StackError, match=f"no TLS connection: .* accepted: {wrong}") as refused:
             check_admitted(trusted)
         away = KafkaException(KafkaError(KafkaError._TRANSPORT))
-        assert wrong in unanswered(trusted, away, "topic t").message
+        assert wrong in client_error(trusted, away, "topic t").message
     assert refused.value.message.startswith(f"Kafka at 127.0.0.1:{port}: ")
     assert "ssl.ca.location" in refused.value.hint
 
@@ -82,11 +82,11 @@ def test_a_broker_that_is_away_refuses_nobody(tmp_path: Path) -> None:
 
 def test_a_plain_client_is_told_what_secure_brokers_need() -> None:
     away = KafkaException(KafkaError(KafkaError._TRANSPORT))
-    assert "[kafka.client]" in unanswered(Kafka("k:1"), away).hint
+    assert "[kafka.client]" in client_error(Kafka("k:1"), away).hint
 
 
 def test_a_right_that_is_missing_is_told_as_one() -> None:
     denied = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
-    told = unanswered(Kafka("k:1"), denied, "topic t")
+    told = client_error(Kafka("k:1"), denied, "topic t")
     assert told.message.startswith("Kafka at k:1: topic t: ")
     assert "docs/how-to/secure.md" in told.hint

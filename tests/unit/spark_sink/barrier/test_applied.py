@@ -13,8 +13,8 @@ from shardmerge.spark_sink.barrier.applied import (
     LoadPlace,
     RowProgress,
     Watermarks,
-    agrees,
     moved_shard,
+    rows_agree,
     unapplied_before,
 )
 from shardmerge.spark_sink.barrier.decisions import Decisions
@@ -109,9 +109,9 @@ def test_a_load_that_stands_before_a_gate_can_bring_rows_from_before_it() -> Non
 
 
 def test_rows_of_a_load_agree_when_its_changes_have_followed() -> None:
-    assert agrees(B, loading(LoadPlace(1, at(20))))
-    assert not agrees(A, loading(LoadPlace(1, at(20))))
-    assert not agrees(A, loading(LoadPlace(1, None, reading=5)))
-    assert agrees(A, loading(LoadPlace(1, None, reading=5), number=5))
-    assert not agrees(A, loading(LoadPlace(1, None, reading=5), applied=9, number=5))
-    assert agrees(A, loading(LoadPlace(1, None, reading=0), applied=9))
+    assert rows_agree(B, loading(LoadPlace(1, at(20))))
+    assert not rows_agree(A, loading(LoadPlace(1, at(20))))
+    assert not rows_agree(A, loading(LoadPlace(1, None, reading=5)))
+    assert rows_agree(A, loading(LoadPlace(1, None, reading=5), number=5))
+    assert not rows_agree(A, loading(LoadPlace(1, None, reading=5), applied=9, number=5))
+    assert rows_agree(A, loading(LoadPlace(1, None, reading=0), applied=9))

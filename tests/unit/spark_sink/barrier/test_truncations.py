@@ -11,7 +11,7 @@ from shardmerge.schemas.model.actions import RowRemoval
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.truncations import emptying
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records, RowReader
-from shardmerge.spark_sink.kafka.rewind import first_from
+from shardmerge.spark_sink.kafka.rewind import first_offset_from
 from tests.unit.spark_sink.decided import A_ROWS, TARGET, A, B, at, decision, folded
 from tests.unit.spark_sink.row_events import marked, row
 
@@ -95,4 +95,4 @@ def test_the_first_row_behind_a_place_is_found(
     rows: list[int | None], low: int, expected: int, marks: bool
 ) -> None:
     log = cast("RowReader", _Log(rows, low, marks))
-    assert first_from(log, A_ROWS, len(rows), at(3)) == expected
+    assert first_offset_from(log, A_ROWS, len(rows), at(3)) == expected

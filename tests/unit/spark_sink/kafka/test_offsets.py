@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.connectors.kafka.client_offsets import answered
+from shardmerge.connectors.kafka.client_offsets import valid_offset
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -32,8 +32,8 @@ def test_an_invalid_offset_is_no_answer() -> None:
 @pytest.mark.parametrize("offset", [-1, -2, -1000, -1001])
 def test_librdkafkas_own_values_are_no_offsets(offset: int) -> None:
     with pytest.raises(StackError):
-        answered(offset, "t", 0)
-    assert answered(0, "t", 0) == 0
+        valid_offset(offset, "t", 0)
+    assert valid_offset(0, "t", 0) == 0
 
 
 def test_a_client_that_is_refused_for_long_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import batch_runs
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.intake import Intake
-from shardmerge.spark_sink.planning.failures import after_batch
+from shardmerge.spark_sink.planning.failures import failing_after
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
@@ -45,29 +45,31 @@ def result(of: RangeTask) -> RangeResult:
 
 def test_a_failure_is_counted_until_a_batch_ends() -> None:
     one, two, three = task("a", 0), task("a", 1), task("a", 2)
-    first = after_batch({}, [one, two, three], {one.place}, [AWAY])
+    first = failing_after({}, [one, two, three], {one.place}, [AWAY])
     assert first == {
         TARGET: FailureProgress(
             "the target is away", "start it", "a/1 and 1 more", 1, code="SM-3111"
         )
     }
-    again = after_batch(first, [two], (), [TaskFailure("gone", code="SM-3113")])
+    again = failing_after(first, [two], (), [TaskFailure("gone", code="SM-3113")])
     assert again == {TARGET: FailureProgress("gone", "", "a/1", 2, code="SM-3113")}
-    assert after_batch(again, [two], {two.place}, []) == {}
-    assert after_batch(again, [], (), []) == {}, "what was to be applied is committed, or waits"
-    assert after_batch(again, [], (), [], busy={TARGET}) == again
+    assert failing_after(again, [two], {two.place}, []) == {}
+    assert failing_after(again, [], (), []) == {}, "what was to be applied is committed, or waits"
+    assert failing_after(again, [], (), [], busy={TARGET}) == again
 
 
 def test_the_rows_behind_another_target_s_failure_tell_whose_it_is() -> None:
     one, two = task("a"), task("b", target=OTHER)
-    found = after_batch({}, [one, two], (), [AWAY])
+    found = failing_after({}, [one, two], (), [AWAY])
     assert found[TARGET].message == "the target is away"
     assert found[OTHER].message == "the batch ended with a failure of merged.t: the target is away"
-    assert after_batch({}, [one, two], {two.place}, [AWAY]).keys() == {TARGET}
+    assert failing_after({}, [one, two], {two.place}, [AWAY]).keys() == {TARGET}
     own = TaskFailure("full", target=OTHER)
-    assert after_batch({}, [one, two], (), [AWAY, own])[OTHER].message == "full"
+    assert failing_after({}, [one, two], (), [AWAY, own])[OTHER].message == "full"
     whole = TaskFailure("Spark's job failed")
-    assert {f.message for f in after_batch({}, [one, two], (), [whole]).values()} == {whole.message}
+    assert {f.message for f in failing_after({}, [one, two], (), [whole]).values()} == {
+        whole.message
+    }
 
 
 def test_the_tasks_of_a_worker_tell_whose_rows_they_could_not_apply(

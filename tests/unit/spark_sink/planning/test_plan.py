@@ -300,7 +300,7 @@ def _truncated(applied, **more):
 
 def test_the_other_partitions_of_a_truncated_shard_go_on_up_to_the_place():
     batch = _truncated({A_ROWS: Applied(5, at(70)), OTHER: Applied(3)})
-    assert batch.emptied == ()
+    assert batch.due_truncations == ()
     assert _ranges(batch) == {OTHER: (3, 9), B_ROWS: (0, 9)}
     stops = {task.topic: task.stream.stop for task in batch.tasks}
     assert stops == {"s1.app.a": at(70), "s1.app.b": None}
@@ -309,12 +309,12 @@ def test_the_other_partitions_of_a_truncated_shard_go_on_up_to_the_place():
 @pytest.mark.parametrize("there", [Applied(9), Applied(4, at(70)), Applied(4, at(90))])
 def test_a_shard_is_emptied_when_all_rows_before_are_applied(there):
     batch = _truncated({A_ROWS: Applied(5, at(70)), OTHER: there})
-    assert batch.emptied == (EMPTIED,)
+    assert batch.due_truncations == (EMPTIED,)
     assert batch.tasks == ()
     busy = _truncated({A_ROWS: Applied(5, at(70)), OTHER: there}, busy={TARGET})
-    assert busy.emptied == ()
+    assert busy.due_truncations == ()
     held = _truncated({A_ROWS: Applied(5, at(70)), OTHER: there}, resting={A})
-    assert held.emptied == ()
+    assert held.due_truncations == ()
 
 
 @pytest.mark.parametrize("policy", RowsPolicy)
@@ -449,7 +449,7 @@ def test_nothing_is_done_with_a_target_that_was_cut_over(executed):
     state = _state({A_ROWS: Applied(5, at(70))}, executed, truncations={A: emptied})
     opened, closed = plan(KNOWN, state, 100), plan(KNOWN, replace(state, closed={TARGET}), 100)
     assert opened.tasks or opened.targets[0].ready
-    assert (closed.tasks, closed.emptied, closed.restarts) == ((), (), ())
+    assert (closed.tasks, closed.due_truncations, closed.restarts) == ((), (), ())
     [target] = closed.targets
     assert target.closed
     assert target.ready == ()
