@@ -70,7 +70,10 @@ def url(line: ExampleLine) -> Iterator[str]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A page of desktop size; what its console complains of fails the test."""
+    """A page of desktop size; what its console complains of fails the test.
+
+    A test names it behind the server, so that it is closed before the server ends.
+    """
     context = browser.new_context(**LOOKS["desktop"])
     opened = context.new_page()
     complaints: list[str] = []
