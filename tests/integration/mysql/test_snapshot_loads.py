@@ -224,7 +224,7 @@ class Line:
         file.write_bytes(pickle.dumps((self.order(), self.source, self.config)))
         ended = subprocess.run(
             [sys.executable, "-m", snapshot_run.__name__, step, str(file)],
-            env={**os.environ, SETTING: failpoint},
+            env={**os.environ, "PYTHONSAFEPATH": "", SETTING: failpoint},
             cwd=ROOT,
             check=False,
         )
