@@ -202,9 +202,9 @@ def _unique_index(draft: _Draft) -> None:
 def _collated(kind: ColumnType, collation: str, cursor: Cursor) -> ColumnType:
     """A type with the collation of COLLATE.
 
-    With the attribute BINARY, COLLATE only sets the charset, if none is written. (Measured on 5.7,
-    8.0, 9.7, 10.11. With BINARY, MariaDB accepts only the charset's own binary collation, and 5.7
-    ignores another one.)
+    With the attribute BINARY and no written charset, COLLATE only sets the charset. With BINARY and
+    a written charset, MySQL 8.0 and later use the collation, and 5.7 ignores it. MariaDB accepts
+    only the charset's own binary collation beside BINARY. (Measured on 5.7, 8.0, 9.7, 10.11.)
     """
     is_binary = kind.collation == BINARY_ATTRIBUTE and collation != BINARY_ATTRIBUTE
     if is_binary and not cursor.context.is_mariadb:
@@ -227,7 +227,7 @@ def _collate(cursor: Cursor, draft: _Draft) -> bool:
     return True
 
 
-def _word_option(cursor: Cursor, draft: _Draft) -> bool:
+def _storage_option(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     if cursor.accept("COMPRESSED"):  # Percona Server's.
         if cursor.accept("WITH", "COMPRESSION_DICTIONARY"):
@@ -321,8 +321,8 @@ _ATTRIBUTES = {
     "UNIQUE": _unique,
     "COMMENT": _comment,
     "COLLATE": _collate,
-    "COLUMN_FORMAT": _word_option,
-    "STORAGE": _word_option,
+    "COLUMN_FORMAT": _storage_option,
+    "STORAGE": _storage_option,
     "ENGINE_ATTRIBUTE": _engine_attribute,
     "SECONDARY_ENGINE_ATTRIBUTE": _engine_attribute,
     "VISIBLE": _visible,
