@@ -298,12 +298,12 @@ def _convert(
 ) -> ColumnChanges:
     # For a column that the statement also redefines, only MySQL 8 and later look at the type that
     # the column had before the statement.
-    asks = context.at_least(80000, None)
+    looks_at_old_type = context.at_least(80000, None)
     columns = tuple(
         converted_column(column, kind) if kind != column.type else column
         for column, line in zip(changes.columns, changes.lineage, strict=True)
         for wanted in (BINARY_ATTRIBUTE if column.name in changes.binary else collation,)
-        for old in (schema.column(line.before) if line.before and asks else None,)
+        for old in (schema.column(line.before) if line.before and looks_at_old_type else None,)
         for given in (old.type if old is not None else None,)
         for before in (given if column.name in changes.defined else column.type,)
         for kind in (converted_type(column.type, charset, wanted, context, before=before),)

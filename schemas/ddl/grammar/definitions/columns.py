@@ -48,13 +48,13 @@ class _Draft:
 
     __slots__ = (
         "auto_increment", "checks", "collation", "comment", "default", "foreign_keys",
-        "generated", "indexes", "invisible", "name", "null_said", "nullable", "on_update", "srid",
+        "generated", "has_null", "indexes", "invisible", "name", "nullable", "on_update", "srid",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.nullable = True
-        self.null_said = False
+        self.has_null = False
         self.default: Default | None = None
         self.on_update = ""
         self.auto_increment = False
@@ -99,7 +99,7 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     nullable, default, on_update = draft.nullable, draft.default, draft.on_update
     if (
         kind.name == "timestamp"
-        and not draft.null_said
+        and not draft.has_null
         and (draft.generated is None or not cursor.context.is_mariadb)
         and not cursor.context.has_explicit_timestamps
     ):
@@ -134,7 +134,7 @@ def _not(cursor: Cursor, draft: _Draft) -> bool:
 def _null(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     draft.nullable = True
-    draft.null_said = True
+    draft.has_null = True
     return True
 
 
