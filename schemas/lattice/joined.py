@@ -88,6 +88,7 @@ class JoinedColumn:
     """A column of the join.
 
     Attributes:
+        id: The column's identity.
         column: The joined definition, under the column's name in the target. ``default`` None is
             "unset", which is below every default (NULL counts as unset). ``generated`` is set when
             every shard that has the column computes it.

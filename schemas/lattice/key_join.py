@@ -72,7 +72,7 @@ def renamed(constraint: Constraint, names: Mapping[str, str]) -> Constraint:
     """The constraint with its columns renamed, without properties that the join ignores.
 
     Args:
-        constraint: Any; a primary key does not change, since it holds identities.
+        constraint: The constraint. A primary key does not change, since it holds identities.
         names: Column names in lower case → new names, for every column that the constraint names.
     """
     match constraint:
