@@ -175,7 +175,7 @@ class DropConstraint:
 
 @dataclass(frozen=True, slots=True)
 class SetTableOption:
-    """A table option that does not concern the lattice (ENGINE, COMMENT, …), upper-case name."""
+    """A table option that joins ignore (ENGINE, COMMENT, …); its name is in upper case."""
 
     name: str
     value: str
@@ -206,7 +206,7 @@ class RenameTableTo:
 
 @dataclass(frozen=True, slots=True)
 class NoEffect:
-    """An action that changes no schema property (ORDER BY, FORCE, partition maintenance…)."""
+    """An action that changes nothing that joins look at (ORDER BY, FORCE, partitioning, …)."""
 
     text: str
 

@@ -1,7 +1,8 @@
 """Actions of an ALTER TABLE as canonical text.
 
-Two shards made "the same change" when these texts are equal. Quoting, case, comments, display
-widths and the position of a column are not in the text. People read these texts too.
+Two shards made the same change if these texts are equal; a change with other texts may still have
+the same effect (``lattice.change_effect``). Quoting, case, comments, display widths and the place
+of a column are not in the texts. People read these texts too.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _EACH_STATEMENT = words(
     """
 )
 """Functions whose value depends on when, where or by whom the ALTER was executed."""
-_NOW_WITHOUT_ARGUMENTS = "unix_timestamp()"
+_CURRENT_UNIX_TIME = "unix_timestamp()"
 _WORDS = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`|([A-Za-z_][A-Za-z_0-9]*)", re.DOTALL)
 
 
@@ -62,7 +62,7 @@ def volatile_default(column: Column) -> VolatileDefault | None:
 
 
 def _volatile_function(expression: str) -> str:
-    if _NOW_WITHOUT_ARGUMENTS in expression:
+    if _CURRENT_UNIX_TIME in expression:
         return "unix_timestamp"
     found = (m[1].lower() for m in _WORDS.finditer(expression) if m[1])
     return next((w for w in found if w in _EACH_ROW or w in _EACH_STATEMENT), "")

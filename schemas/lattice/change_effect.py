@@ -34,8 +34,8 @@ class ChangeEffect:
 
     Attributes:
         texts: What was done, for people, sorted; never empty.
-        present: Facts that are true of every table after the change.
-        absent: Facts that are true of no table after the change.
+        present: Facts that the change made true of its table.
+        absent: Facts that the change made false of its table.
     """
 
     texts: tuple[str, ...]
@@ -63,16 +63,16 @@ def change_effect(
         lineage: The lineage of columns of ``after``. A column that is not in it had the same name
             before.
     """
-    told = {line.name.lower(): line.before.lower() for line in lineage}
+    old_names = {line.name.lower(): line.before.lower() for line in lineage}
     had = {column.name.lower() for column in before.columns}
     names = {column.name.lower() for column in after.columns}
-    kept = {origin: name for name in names if (origin := told.get(name, name)) in had}
+    kept = {origin: name for name in names if (origin := old_names.get(name, name)) in had}
     renamed = {origin: name for origin, name in kept.items() if origin != name}
     dropped = had - kept.keys()
     earlier = _facts(before, {name: kept.get(name, _DROPPED + name) for name in had})
     later = _facts(after, {name: name for name in names})
     came = later.keys() - earlier.keys()
-    # Leave out facts about dropped columns: MySQL removed such indexes by itself.
+    # A fact that names a dropped column is left out: MySQL itself removes such an index with it.
     went = {fact for fact in earlier.keys() - later.keys() if _DROPPED not in fact}
 
     texts = [f"RENAME {_column(old)} TO {quote_identifier(new)}" for old, new in renamed.items()]

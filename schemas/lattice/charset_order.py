@@ -38,7 +38,7 @@ _LEAST_BYTES = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
 
 
 def joined_charset(found: Collection[str]) -> str | None:
-    """The least character set to which every text in these can be converted and back.
+    """The least character set that every text in ``found`` survives being converted to and back.
 
     Args:
         found: Character sets, at least one.
@@ -128,8 +128,8 @@ def pads(charset: str, collation: str) -> bool:
 
     Args:
         charset: Its character set.
-        collation: "" is the server's default. That of utf8mb4 may pad or not; it counts as one that
-            does not.
+        collation: "" is the server's default. Servers have different defaults for utf8mb4, so its
+            default counts as a collation that does not pad.
     """
     if not collation:
         return charset != "utf8mb4"
@@ -137,7 +137,10 @@ def pads(charset: str, collation: str) -> bool:
 
 
 def finest_collation(charset: str) -> str:
-    """The collation in which only equal bytes are equal; a dialect replaces it if it lacks it."""
+    """The collation in which only equal bytes are equal.
+
+    A dialect writes another collation instead if its database does not have this one.
+    """
     return "utf8mb4_0900_bin" if charset == "utf8mb4" else f"{charset}_nopad_bin"
 
 
@@ -156,7 +159,8 @@ def joined_collation(
             when they are not known.
 
     Returns:
-        The collation. "", each server's default, when all of ``found`` have it.
+        The collation; "" means each server's default. It is "" only if every collation in
+        ``found`` is "".
     """
     names = {_carried(*one, charset) for one in found}
     if "" in names and len(names) > 1:
@@ -181,7 +185,7 @@ def joined_collation(
 def _meant_by_default(
     charset: str, found: Collection[tuple[str, str]], defaults: Collection[str]
 ) -> set[str]:
-    """The collations, carried over to ``charset``, that "" may mean in ``found``.
+    """The collations of ``charset`` that "" may mean in ``found``.
 
     Source: ``charsets.default_collation``; MariaDB made uca1400 the default of both utf8mb3 and
     utf8mb4.

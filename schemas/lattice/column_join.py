@@ -150,7 +150,10 @@ def _join_all_types(
 def _type_conflict(
     name: str, kinds: Iterable[ColumnType], reason: str, types: TypeRules
 ) -> Conflict:
-    """The conflict between the first two types that have no join, else the first and last type."""
+    """The conflict of two types: the first pair, in order of their texts, that has no join.
+
+    If every pair has a join, and only all types together have none, it is the first and the last.
+    """
     ordered = sorted(kinds, key=lambda kind: (column_type(kind), repr(kind)))
     left, right = ordered[0], ordered[-1]
     for a, b in combinations(ordered, 2):

@@ -4,7 +4,8 @@ Under ``RenamePolicy.COPY`` a rename gives the shard's column another identity, 
 records that rename. Shards that have not renamed yet send the value under the older identity, the
 other shards under the newer one. While the target has both columns, the copy is *open*. Then
 
-* rows may leave out the older column, and it is NULL in them, whatever the shards' definitions say;
+* rows may leave out the older column, which is then NULL in the target, even if the shards define
+  it as NOT NULL;
 * both columns have the joined type, so that a value of either fits into the other;
 * if the newer column is nullable, its default is NULL: a value that is NULL under the old name must
   be NULL under the new one. (If it is NOT NULL, it keeps its default: every row that leaves it out
@@ -105,7 +106,7 @@ def are_kin(copies: Sequence[Copy], one: str, other: str) -> bool:
 
 
 def still_known(copies: Sequence[Copy], known: Callable[[str], bool]) -> tuple[Copy, ...]:
-    """The copies between known identities; unknown identities between two of them are skipped."""
+    """The copies between known identities. A chain through unknown identities becomes one copy."""
     found = set()
     forward = _neighbours((c.before, c.after) for c in copies)
     for start in {copy.before for copy in copies}:

@@ -116,7 +116,7 @@ class Constraints:
                 times,
             )
             groups = groups.set(key, after) if after else groups.delete(key)
-            by_total = _moved(by_total, key, sum(before.values()), sum(after.values()))
+            by_total = _with_total(by_total, key, sum(before.values()), sum(after.values()))
         return Constraints(groups, by_total)
 
     def join(
@@ -164,10 +164,13 @@ def _group_of(constraint: Constraint) -> Hashable:
     return type(constraint), constraint.name.lower()
 
 
-def _moved(
+def _with_total(
     by_total: Map[int, Map[Hashable, None]], key: Hashable, before: int, after: int
 ) -> Map[int, Map[Hashable, None]]:
-    """Number of shards with a constraint of the group → the groups, after one number changed."""
+    """``by_total`` after the number of one group changed from ``before`` to ``after``.
+
+    ``by_total``: number of shards that have a constraint of a group → the groups with that number.
+    """
     if before == after:
         return by_total
     if before:

@@ -135,7 +135,7 @@ class JoinIndex:
 
 
 def have_one_value(one: ShardSchema, other: ShardSchema) -> bool:
-    """Whether a join is the same with either schema: only what it ignores may differ."""
+    """Whether two schemas differ at most in what joins ignore, so that no join tells them apart."""
     if one == other:
         return True
     here, there = _Local(one), _Local(other)
@@ -179,9 +179,9 @@ class _Local:
         return constraints_of(self.shard, self.ids) if self.shard else frozenset()
 
     def has_constraints_of(self, other: _Local) -> bool:
-        """Whether a cheap look shows that both sides have the same constraints.
+        """Whether it is cheap to see that both sides have the same constraints.
 
-        That is so when the change at most added columns or at most dropped columns.
+        It is when the change only added columns or only dropped columns, and no constraint changed.
         """
         if self.shard is None or other.shard is None:
             return False

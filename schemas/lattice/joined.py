@@ -42,7 +42,8 @@ class ShardSchema:
 
     Attributes:
         schema: The schema, with the shard's own names.
-        ids: One per column of ``schema``, in column order; unique without regard to case.
+        ids: The identities, one per column of ``schema``, in column order; unique without regard to
+            case.
     """
 
     schema: TableSchema
@@ -87,6 +88,7 @@ class JoinedColumn:
     """A column of the join.
 
     Attributes:
+        id: The column's identity.
         column: The joined definition, under the column's name in the target. ``default`` None is
             "unset", which is below every default (NULL counts as unset). ``generated`` is set when
             every shard that has the column computes it.
@@ -103,7 +105,8 @@ class JoinedColumn:
     def is_in_target(self) -> bool:
         """Whether the target has the column.
 
-        It has no generated column that a shard lacks: a table without the column accepts more.
+        The target does not have a generated column that a shard lacks: a table without the column
+        accepts more rows.
         """
         return self.column.generated is None or not self.partial
 

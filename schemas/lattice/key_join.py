@@ -59,7 +59,7 @@ def constraints_of(shard: ShardSchema, names: Mapping[str, str]) -> frozenset[Co
     found: list[Constraint] = [
         *(index for index in table.indexes if index.kind is not IndexKind.PRIMARY),
         *(_without_made_up_name(check) for check in table.checks),
-        *(_with_settled_name(key) for key in table.foreign_keys),
+        *(_with_comparable_name(key) for key in table.foreign_keys),
     ]
     primary, key = table.primary_key, PrimaryKey()
     if primary is not None:
@@ -72,7 +72,7 @@ def renamed(constraint: Constraint, names: Mapping[str, str]) -> Constraint:
     """The constraint with its columns renamed, without properties that the join ignores.
 
     Args:
-        constraint: Any; a primary key does not change, since it holds identities.
+        constraint: The constraint. A primary key does not change, since it holds identities.
         names: Column names in lower case → new names, for every column that the constraint names.
     """
     match constraint:
@@ -122,13 +122,13 @@ def _without_made_up_name(check: Check) -> Check:
     return replace(check, name="") if _MADE_UP_CHECK.match(check.name) else check
 
 
-def _with_settled_name(key: ForeignKey) -> ForeignKey:
+def _with_comparable_name(key: ForeignKey) -> ForeignKey:
     made_up = _MADE_UP_FOREIGN_KEY.match(key.name)
     return replace(key, name="" if made_up else key.name.lower())
 
 
 def _join_keys(keys: Iterable[PrimaryKey], names: Mapping[str, str]) -> Key | Conflict:
-    """The primary key that all shards have. Under another key, other rows would be the same row."""
+    """The primary key, which must be the same on all shards: it decides which rows are one row."""
     found = [key.parts for key in keys]
     if len(found) == 1:
         return found[0]

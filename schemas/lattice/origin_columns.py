@@ -13,7 +13,7 @@ from .joined import ShardSchema
 
 
 def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
-    """The schema with the origin columns that it lacks; with ``in_keys``, its keys have them too.
+    """The schema with the origin columns that it lacks; with ``in_keys``, also in its unique keys.
 
     Only a schema without a primary key gets the position, as its primary key. When the shard itself
     has a column with the name of an origin column, that origin column is not added: such a schema

@@ -50,8 +50,9 @@ class SchemaPool:
         """The pool after some uses ended and others began.
 
         Args:
-            minus: Schemas whose uses end; each has at least so many uses in the pool.
-            plus: Schemas whose uses begin; a schema may be in both.
+            minus: Schemas, one entry per use that ends. The pool holds at least these uses, once
+                those of ``plus`` have begun.
+            plus: Schemas, one entry per use that begins; a schema may be in both.
         """
         schemas, parts = self._schemas.mutate(), self._parts.mutate()
         renamed = self.renamed
@@ -60,7 +61,9 @@ class SchemaPool:
             if known is not None:
                 schemas[known[0]] = (known[0], known[1] + 1)
                 continue
-            shared = _rebuilt(schema, [_taken(parts, part) for part in _parts_of(schema)])
+            shared = _schema_of_parts(
+                schema, [_pooled_part(parts, part) for part in _parts_of(schema)]
+            )
             schemas[shared] = (shared, 1)
             renamed += _is_renamed(shared)
         for schema in minus:
@@ -84,7 +87,8 @@ def _is_renamed(schema: ShardSchema) -> bool:
     return any(name_at_birth(i) not in ("", column.name) for i, column in pairs)
 
 
-def _taken(parts: Any, part: Any) -> Any:
+def _pooled_part(parts: Any, part: Any) -> Any:
+    """The pool's object that is equal to this part, with one more use counted in ``parts``."""
     known, count = parts.get(part, (part, 0))
     parts[known] = (known, count + 1)
     return known
@@ -96,6 +100,6 @@ def _parts_of(schema: ShardSchema) -> list[Any]:
     return [*table.columns, schema.ids, *(getattr(table, name) for name in _REST)]
 
 
-def _rebuilt(schema: ShardSchema, parts: list[Any]) -> ShardSchema:
+def _schema_of_parts(schema: ShardSchema, parts: list[Any]) -> ShardSchema:
     columns, (ids, *rest) = tuple(parts[: len(schema.ids)]), parts[len(schema.ids) :]
     return ShardSchema(TableSchema(columns, **dict(zip(_REST, rest, strict=True))), ids)

@@ -38,7 +38,7 @@ class TypeRules:
     """How types of one column are joined.
 
     Attributes:
-        policy: Which order counts.
+        policy: Which of the two orders is used.
         defaults: The default collations of utf8mb4 on the servers that the types may be from; empty
             when they are not known. Only ``wide`` looks at them.
     """

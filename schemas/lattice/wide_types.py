@@ -6,7 +6,8 @@ then be joined with values that no shard has. The result depends neither on the 
 nor on how often each occurs.
 
 The least type is the one with the fewest values; among types with the same values, one of a kind
-that a shard has. Integers stay integers, and decimals do not become integers.
+that a shard has. Integers become a decimal only if no integer type holds all of them (BIGINT and
+BIGINT UNSIGNED), and decimals do not become integers.
 
 Source: MySQL Reference Manual, "Data Types" (value ranges); ``max_allowed_packet`` is 1 GB at most,
 so a LONGTEXT in any character set holds what a LONGTEXT in another one held.

@@ -163,8 +163,8 @@ def change_columns(
         plan.changes or plan.renames or plan.defaults or plan.visibility or plan.drops
     )
     replaced = frozenset(plan.replaced.values())
-    told = frozenset(binary), named, replaced, only_added
-    return _result(kept, plan, described, table_name, told)
+    last_fields = frozenset(binary), named, replaced, only_added
+    return _result(kept, plan, described, table_name, last_fields)
 
 
 def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: ServerContext) -> _Plan:
@@ -184,7 +184,7 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
             if isinstance(action, (DropColumn, ChangeColumn)) and action.if_exists:
                 plan.skipped.add(place)
                 continue
-            added = _added(plan, action, known) if context.is_mariadb else None
+            added = _place_of_addition(plan, action, known) if context.is_mariadb else None
             if isinstance(action, ChangeColumn) and added is not None:
                 plan.replaced[place] = added
                 plan.late.append((place, action))
@@ -213,7 +213,7 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
     return plan
 
 
-def _added(plan: _Plan, action: Action, known: set[str]) -> int | None:
+def _place_of_addition(plan: _Plan, action: Action, known: set[str]) -> int | None:
     """The place of the ADD whose column a MODIFY of the same statement redefines.
 
     MariaDB accepts this; it looks for the new name, whatever the old one was. (Measured on 10.11.)
@@ -226,13 +226,14 @@ def _added(plan: _Plan, action: Action, known: set[str]) -> int | None:
 
 
 def _altered(
-    column: Column, plan: _Plan, described: dict[int, Column], told: tuple[str, bool]
+    column: Column, plan: _Plan, described: dict[int, Column], name_and_rounds: tuple[str, bool]
 ) -> Column:
     """A column after its rename, its new default and its new visibility.
 
-    ``told`` is the column's name in lower case, and whether fractions of a second are rounded.
+    ``name_and_rounds`` is the column's old name in lower case, and whether fractions of a second
+    are rounded.
     """
-    folded, rounds = told
+    folded, rounds = name_and_rounds
     after = column
     if folded in plan.renames:
         place, rename = plan.renames[folded]
@@ -295,8 +296,9 @@ def _result(
     plan: _Plan,
     described: dict[int, Column],
     table_name: str,
-    told: tuple[frozenset[str], frozenset[str], frozenset[int], bool],
+    last_fields: tuple[frozenset[str], frozenset[str], frozenset[int], bool],
 ) -> ColumnChanges:
+    """The changes; ``last_fields`` are the attributes from ``binary`` to ``only_added``."""
     if not entries:
         raise UnsupportedDDL(
             f"table {table_name} would have no columns left", hint=_HINT, code="SM-1102"
@@ -307,10 +309,10 @@ def _result(
         _report_repetition(columns, table_name)
     renamed = {before.lower(): column.name for column, before in entries if before}
     if (plan.renames or plan.changes) and plan.expressions_follow:
-        # Definitions in the statement use the names after it.
+        # Definitions in the statement use the names that columns have after it.
         own = {old: new for old, new in renamed.items() if old not in names}
         columns = [
-            _renamed_expression(column, own if column.name in told[1] else renamed)
+            _renamed_expression(column, own if column.name in last_fields[1] else renamed)
             for column in columns
         ]
     return ColumnChanges(
@@ -320,7 +322,7 @@ def _result(
         frozenset(plan.drops),
         frozenset(plan.skipped),
         described,
-        *told,
+        *last_fields,
     )
 
 

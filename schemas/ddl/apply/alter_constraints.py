@@ -31,7 +31,10 @@ def change_checks(
     changes: ColumnChanges,
     context: ServerContext,
 ) -> tuple[Check, ...]:
-    """The checks after the statement. When all columns that a check names are dropped, it is too.
+    """The checks after the statement.
+
+    A check is dropped when all columns that it names are dropped; a column's own check in MariaDB,
+    when that column is dropped.
 
     Raises:
         UnsupportedDDL: An action names a constraint that the table does not have.

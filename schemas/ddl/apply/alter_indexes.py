@@ -55,7 +55,7 @@ def change_indexes(
     Raises:
         UnsupportedDDL: An action names an index that the table does not have.
     """
-    dropped, renamed, visibility = _named(schema, alter, table_name)
+    dropped, renamed, visibility = _named_changes(schema, alter, table_name)
     before = {column.name.lower(): column for column in schema.columns}
     after = {column.name.lower(): column for column in changes.columns}
     untouched = changes.only_added or (
@@ -75,7 +75,8 @@ def change_indexes(
         if not parts:
             continue
         name = renamed.get(folded, index.name)
-        # MariaDB requires that the name existed before, but changes the index that has it now.
+        # MariaDB requires that some index had this name before the statement, but changes the
+        # index that has the name after the statement's renames.
         invisible = visibility.get(name.lower(), index.invisible)
         same = name == index.name and invisible == index.invisible and parts == index.parts
         kept = index if same else replace(index, name=name, parts=parts, invisible=invisible)
@@ -89,14 +90,14 @@ def change_indexes(
             indexes += _inline(action, names, is_skipped=place in changes.skipped)
         elif isinstance(action, AddIndex):
             if not (action.if_not_exists and action.index.name.lower() in names):
-                indexes.append(_as_before(action.index, schema, context))
+                indexes.append(_with_kept_visibility(action.index, schema, context))
         elif isinstance(action, AddForeignKey) and is_new(action, schema):
             indexes.append(implicit_index(action.foreign_key))
     return _with_new(indexes[:known], indexes[known:], schema, table_name, context)
 
 
-def _as_before(index: Index, schema: TableSchema, context: ServerContext) -> Index:
-    """A new index. When MariaDB drops an index and adds an equal one, the visibility is kept."""
+def _with_kept_visibility(index: Index, schema: TableSchema, context: ServerContext) -> Index:
+    """A new index. If it replaces an equal one in MariaDB, it keeps that one's visibility."""
     old = schema.index(index.name) if context.is_mariadb and index.name else None
     if old is None or old.invisible == index.invisible:
         return index
@@ -152,7 +153,7 @@ def _with_new(
     return tuple(index for index in kept if index not in taken) if taken else kept
 
 
-def _named(
+def _named_changes(
     schema: TableSchema, alter: AlterTable, table_name: str
 ) -> tuple[set[str], dict[str, str], dict[str, bool]]:
     dropped: set[str] = set()

@@ -59,11 +59,11 @@ def server_defaults(ddl: str, context: ServerContext) -> Defaults | None:
     """
     if ddl[:4].upper() != "SET ":
         return None
-    said = {name.lower(): value for name, value in _SERVER_VARIABLE.findall(ddl)}
-    if "character_set" not in said:
+    variables = {name.lower(): value for name, value in _SERVER_VARIABLE.findall(ddl)}
+    if "character_set" not in variables:
         return None
-    collation = collation_name(said.get("collation", ""))
-    return normal_charset(charset_name(said["character_set"]), collation, "", "", context)
+    collation = collation_name(variables.get("collation", ""))
+    return normal_charset(charset_name(variables["character_set"]), collation, "", "", context)
 
 
 def in_database(context: ServerContext, defaults: Defaults | None) -> ServerContext:

@@ -16,7 +16,7 @@ Parent = tuple[str, str]
 
 
 def follow_parent(child: TableSchema, database: str, old: Parent, new: Parent) -> TableSchema:
-    """A table of this database after the table ``old``, which may be itself, was renamed."""
+    """The table ``child`` of ``database`` after ``old`` was renamed; ``old`` may be the child."""
 
     def change(key: ForeignKey) -> ForeignKey:
         if _parent(key, database) != old:
@@ -29,7 +29,7 @@ def follow_parent(child: TableSchema, database: str, old: Parent, new: Parent) -
 def follow_columns(
     child: TableSchema, database: str, parent: Parent, renamed: Mapping[str, str]
 ) -> TableSchema:
-    """A table of this database after columns of a parent were renamed.
+    """The table ``child`` of ``database`` after columns of a parent were renamed.
 
     ``renamed``: old name in lower case → new name.
     """

@@ -98,7 +98,7 @@ def apply_create(
                 hint="capture that table's schema too, or set the shard's schema by hand",
                 code="SM-1104",
             )
-        return _like(like, statement.name.table, context)
+        return _copied_schema(like, statement.name.table, context)
     if statement.from_query:
         raise UnsupportedDDL(
             f"CREATE TABLE {statement.name.table} takes columns from a query, and their types "
@@ -152,7 +152,7 @@ def apply_alter(
         comment, options, partitioning,
     )  # fmt: skip
     settled = all(map(is_settled, schema.indexes)) or all(map(_is_simple, alter.actions))
-    if settled and changes.only_added and all(map(_is_apart, alter.actions)):
+    if settled and changes.only_added and all(map(_keeps_constraints, alter.actions)):
         # The usual case: nothing in the statement concerns indexes and constraints.
         result = draft
     else:
@@ -162,8 +162,8 @@ def apply_alter(
             checks=change_checks(schema, alter, table_name, changes, context),
             foreign_keys=change_foreign_keys(schema, alter, table_name, changes),
         )
-        said = _lost_key_defaults(schema, alter, changes, context)
-        result = settle(draft, table_name, context, said)
+        lose_default = _lost_key_defaults(schema, alter, changes, context)
+        result = settle(draft, table_name, context, lose_default)
         _refuse_unknown_parts(result, table_name)
     if renamed_to is not None:
         result = apply_rename(result, table_name, renamed_to.table)
@@ -211,8 +211,8 @@ def _is_simple(action: Action) -> bool:
     return isinstance(action, RenameTableTo)
 
 
-def _is_apart(action: Action) -> bool:
-    """Whether the action does not concern indexes and constraints, if it changes no old column."""
+def _keeps_constraints(action: Action) -> bool:
+    """Whether the action itself leaves indexes and constraints unchanged."""
     if isinstance(action, AddColumn):
         return not (action.indexes or action.checks)
     apart = (SetTableOption, SetDefaultCharset, NoEffect, MovePartition, RenameTableTo)
@@ -225,11 +225,11 @@ def apply_rename(schema: TableSchema, old_name: str, new_name: str) -> TableSche
     Source: MySQL Reference Manual, "RENAME TABLE Statement".
     """
     checks = tuple(
-        replace(check, name=_follow(check.name, f"{old_name}_chk_", f"{new_name}_chk_"))
+        replace(check, name=_with_new_prefix(check.name, f"{old_name}_chk_", f"{new_name}_chk_"))
         for check in schema.checks
     )
     keys = tuple(
-        replace(key, name=_follow(key.name, f"{old_name}_ibfk_", f"{new_name}_ibfk_"))
+        replace(key, name=_with_new_prefix(key.name, f"{old_name}_ibfk_", f"{new_name}_ibfk_"))
         for key in schema.foreign_keys
     )
     if checks == schema.checks and keys == schema.foreign_keys:
@@ -237,13 +237,13 @@ def apply_rename(schema: TableSchema, old_name: str, new_name: str) -> TableSche
     return replace(schema, checks=checks, foreign_keys=keys)
 
 
-def _follow(name: str, old: str, new: str) -> str:
+def _with_new_prefix(name: str, old: str, new: str) -> str:
     if name.lower().startswith(old.lower()) and name[len(old) :].isdigit():
         return new + name[len(old) :]
     return name
 
 
-def _like(like: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
+def _copied_schema(like: TableSchema, table_name: str, context: ServerContext) -> TableSchema:
     checks = tuple(
         check if context.is_mariadb else Check("", check.expression, check.enforced)
         for check in like.checks
@@ -262,20 +262,22 @@ def _charset(
     schema: TableSchema, alter: AlterTable, context: ServerContext
 ) -> tuple[Charset, Charset | None]:
     """The table's charset and collation after the statement, and what columns convert to."""
-    said = [a for a in alter.actions if isinstance(a, (SetDefaultCharset, ConvertCharset))]
-    if not said:
+    found = [a for a in alter.actions if isinstance(a, (SetDefaultCharset, ConvertCharset))]
+    if not found:
         return (schema.charset, schema.collation), None
-    conversions = [action for action in said if isinstance(action, ConvertCharset)]
-    defaults = [action for action in said if isinstance(action, SetDefaultCharset)]
+    conversions = [action for action in found if isinstance(action, ConvertCharset)]
+    defaults = [action for action in found if isinstance(action, SetDefaultCharset)]
     conversion = _merged(conversions, context) if conversions else None
     # In MariaDB the default's own clauses win over CONVERT TO; in MySQL the last clause wins.
-    decisive = defaults if context.is_mariadb and defaults else said
+    decisive = defaults if context.is_mariadb and defaults else found
     return _merged(decisive, context), conversion
 
 
-def _merged(said: Sequence[SetDefaultCharset | ConvertCharset], context: ServerContext) -> Charset:
+def _merged(
+    actions: Sequence[SetDefaultCharset | ConvertCharset], context: ServerContext
+) -> Charset:
     charset = collation = ""
-    for action in said:
+    for action in actions:
         if action.charset:
             if isinstance(action, ConvertCharset) and not context.is_mariadb:
                 collation = ""
@@ -294,13 +296,14 @@ def _convert(
     collation: str,
     context: ServerContext,
 ) -> ColumnChanges:
-    # If the statement also redefines a column, only MySQL 8 looks at its type before.
-    asks = context.at_least(80000, None)
+    # For a column that the statement also redefines, only MySQL 8 and later look at the type that
+    # the column had before the statement.
+    looks_at_old_type = context.at_least(80000, None)
     columns = tuple(
         converted_column(column, kind) if kind != column.type else column
         for column, line in zip(changes.columns, changes.lineage, strict=True)
         for wanted in (BINARY_ATTRIBUTE if column.name in changes.binary else collation,)
-        for old in (schema.column(line.before) if line.before and asks else None,)
+        for old in (schema.column(line.before) if line.before and looks_at_old_type else None,)
         for given in (old.type if old is not None else None,)
         for before in (given if column.name in changes.defined else column.type,)
         for kind in (converted_type(column.type, charset, wanted, context, before=before),)

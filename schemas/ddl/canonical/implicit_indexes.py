@@ -55,7 +55,7 @@ def without_redundant(
                 continue
             if not (counts(earlier, is_later=False) and counts(place, is_later=True)):
                 continue
-            if not _makes_redundant(index, other, mariadb=mariadb):
+            if not _one_is_redundant(index, other, mariadb=mariadb):
                 continue
             is_kept = other.implicit and not (
                 index.implicit and len(index.parts) < len(other.parts)
@@ -65,10 +65,10 @@ def without_redundant(
     return tuple(index for place, index in enumerate(indexes) if place not in gone)
 
 
-def _makes_redundant(index: Index, other: Index, *, mariadb: bool) -> bool:
-    """Whether one of the two is implicit and its columns are the first columns of the other.
+def _one_is_redundant(index: Index, other: Index, *, mariadb: bool) -> bool:
+    """Whether the columns of the implicit one of two indexes are the first columns of the other.
 
-    MariaDB ignores DESC here.
+    At least one of them is implicit; if both are, the shorter one counts. MariaDB ignores DESC.
     """
     short, long = (index, other) if index.implicit else (other, index)
     if index.implicit and other.implicit and len(short.parts) > len(long.parts):

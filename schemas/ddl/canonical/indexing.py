@@ -56,7 +56,7 @@ def normal_indexes(
     if not mariadb:
         # This comes before needless prefixes are dropped: MySQL counts them here as prefixes.
         indexes = without_redundant(indexes, mariadb=False, known=known)
-    indexes = tuple([_with_own_parts(i, by_name, plain_spatial=plain_spatial) for i in indexes])
+    indexes = tuple([_with_normal_parts(i, by_name, plain_spatial=plain_spatial) for i in indexes])
     if mariadb:
         indexes = tuple([_long_unique(index, by_name, max_key_bytes) for index in indexes])
         indexes = tuple([_fitting_implicit(index, by_name, max_key_bytes) for index in indexes])
@@ -83,9 +83,12 @@ def normal_indexes(
     return tuple(named[place] for place in order)
 
 
-def _with_own_parts(index: Index, by_name: dict[str, Column], *, plain_spatial: bool) -> Index:
+def _with_normal_parts(index: Index, by_name: dict[str, Column], *, plain_spatial: bool) -> Index:
     parts = tuple(
-        [_part(part, by_name, index.kind, plain_spatial=plain_spatial) for part in index.parts]
+        [
+            _normal_part(part, by_name, index.kind, plain_spatial=plain_spatial)
+            for part in index.parts
+        ]
     )
     index = index if parts == index.parts else replace(index, parts=parts)
     first = by_name.get(parts[0].column.lower())
@@ -102,7 +105,7 @@ def _with_own_parts(index: Index, by_name: dict[str, Column], *, plain_spatial: 
     return replace(index, parts=parts, hashed=size is None)
 
 
-def _part(
+def _normal_part(
     part: IndexPart, by_name: dict[str, Column], kind: IndexKind, *, plain_spatial: bool
 ) -> IndexPart:
     column = by_name.get(part.column.lower()) if part.column else None
@@ -131,7 +134,9 @@ def _part(
 def _fitting_parts(
     parts: tuple[IndexPart, ...], by_name: dict[str, Column], limit: int, *, mariadb: bool
 ) -> tuple[IndexPart, ...]:
-    """The parts; one that is too long gets the longest prefix (in strict mode it is an error).
+    """The parts. A part that is too long is cut to the longest possible prefix.
+
+    In strict mode the server refuses such an index instead.
 
     MariaDB also accepts a text or blob column without a prefix.
 
@@ -161,7 +166,7 @@ def _fitting_implicit(index: Index, by_name: dict[str, Column], limit: int) -> I
 
 
 def _long_unique(index: Index, by_name: dict[str, Column], limit: int) -> Index:
-    """The index; MariaDB makes a unique key that is too long a hash, which has no order.
+    """The index. MariaDB stores a unique key that is too long as a hash, which has no order.
 
     Source: measured on 10.11; "Getting Started with Indexes", unique index on long columns.
     """

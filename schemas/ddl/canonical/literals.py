@@ -38,7 +38,7 @@ _DELIMITED = re.compile(
 """Any characters may separate the numbers of a date and time; a fraction begins with a point."""
 _CLOCK = re.compile(r"\s*(-?)(?:(\d+)\s+)?(\d+)(?:[:](\d{1,2}))?(?:[:](\d{1,2}))?(?:\.(\d*))?\s*$")
 _TWO_DIGIT_PIVOT = 70
-"""Two-digit years below it are in this century. Source: MySQL, "2-Digit Years in Dates"."""
+"""Two-digit years below it are 20xx, the others 19xx. Source: MySQL, "2-Digit Years in Dates"."""
 
 
 def normal_literal(
@@ -191,7 +191,10 @@ def _full_year(text: str) -> int:
 
 
 def _datetime(value: str, fsp: int, *, rounds: bool, pointed: bool = False) -> str:
-    """A date and time; ``pointed``: whether a year of one digit before a point counts as two."""
+    """A date and time in canonical form.
+
+    ``pointed``: whether a year of one digit, with a point after it, counts as one of two digits.
+    """
     found = _DELIMITED.fullmatch(value)
     if found is not None:
         written = found[1].zfill(2) if pointed and value[found.end(1)] == "." else found[1]

@@ -76,7 +76,7 @@ def normalize(
         replace(schema, columns=columns, charset=charset, collation=collation, options=options),
         table_name,
         context,
-        defined=frozenset() if context.at_least(80016, 0) else defined,
+        lose_default=frozenset() if context.at_least(80016, 0) else defined,
         known_indexes=0 if is_new else None,
     )
 
@@ -85,7 +85,7 @@ def settle(
     schema: TableSchema,
     table_name: str,
     context: ServerContext,
-    defined: frozenset[str] = frozenset(),
+    lose_default: frozenset[str] = frozenset(),
     *,
     known_indexes: int | None = None,
 ) -> TableSchema:
@@ -95,11 +95,12 @@ def settle(
         schema: Its columns must be normalised already: ``apply`` normalises only those it changes.
         table_name: As for ``normalize``.
         context: The server.
-        defined: Names of columns that lose an expression default if they are in the primary key.
+        lose_default: Names of columns that lose an expression default if they are in the primary
+            key.
         known_indexes: How many of the indexes the table had before; None means all of them.
     """
     schema = _spelled(schema)
-    columns = _primary_key_columns(schema, context, defined)
+    columns = _primary_key_columns(schema, context, lose_default)
     made_not_null: frozenset[str] = frozenset()
     if columns is not schema.columns:
         made_not_null = frozenset(
@@ -202,8 +203,8 @@ def normal_charset(
     if charset == "default":
         charset = ""
         if context.is_mariadb and not collation:
-            # Measured, 11.8: CHARACTER SET DEFAULT by itself does not look at
-            # character_set_collations, by which COLLATE DEFAULT means one of UCA 14.0.0.
+            # The variable character_set_collations names a collation of UCA 14.0.0. COLLATE
+            # DEFAULT follows it; CHARACTER SET DEFAULT alone does not. (Measured on 11.8.)
             collation = (
                 context.default_collation(outer)
                 if is_default
@@ -328,30 +329,33 @@ def _sized(kind: ColumnType, names: tuple[str, ...], size_bytes: int | None) -> 
 
 
 def _primary_key_columns(
-    schema: TableSchema, context: ServerContext, defined: frozenset[str]
+    schema: TableSchema, context: ServerContext, lose_default: frozenset[str]
 ) -> tuple[Column, ...]:
     key = next((i for i in schema.indexes if i.kind is IndexKind.PRIMARY), None)
     if key is None:
         return schema.columns
     names = {part.column.lower() for part in key.parts}
     columns = tuple(
-        _of_primary_key(c, context, defined=c.name in defined) if c.name.lower() in names else c
+        _of_primary_key(c, context, loses_default=c.name in lose_default)
+        if c.name.lower() in names
+        else c
         for c in schema.columns
     )
     return schema.columns if columns == schema.columns else columns
 
 
-def _of_primary_key(column: Column, context: ServerContext, *, defined: bool) -> Column:
+def _of_primary_key(column: Column, context: ServerContext, *, loses_default: bool) -> Column:
     """A column of the primary key: it is NOT NULL.
 
-    MySQL before 8.0.16 drops an expression default of a column that the key makes NOT NULL or that
-    the statement defines; see ``apply``. (Measured on 8.0.15; 9.7 keeps most of them.)
+    An expression default other than CURRENT_TIMESTAMP is dropped with ``loses_default``, and by
+    MySQL before 8.0.16 also if the key makes the column NOT NULL. (Measured on 8.0.15; 9.7 keeps
+    most of them, see ``apply``.)
     """
     default = column.default
     if default is None:
         gone = False
     elif default.kind is DefaultKind.EXPRESSION:
-        forgets = defined or (column.nullable and not context.at_least(80016, 0))
+        forgets = loses_default or (column.nullable and not context.at_least(80016, 0))
         gone = forgets and not default.text.startswith("CURRENT_TIMESTAMP")
     else:
         gone = default.kind is DefaultKind.NULL

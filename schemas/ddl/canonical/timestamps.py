@@ -19,8 +19,9 @@ def with_implicit_defaults(
 ) -> tuple[Column, ...]:
     """The columns of a table with the defaults that the server adds.
 
-    The table's first TIMESTAMP gets the current time on insert and update if it is NOT NULL and has
-    neither of them. Other NOT NULL ones that the statement defines get the zero timestamp.
+    Only NOT NULL columns without a default are concerned. The table's first TIMESTAMP gets the
+    current time on insert and update, unless it has an ON UPDATE. Any other TIMESTAMP that the
+    statement defines gets the zero timestamp.
 
     Args:
         columns: All columns of the table, normalised, in its order.
@@ -31,11 +32,14 @@ def with_implicit_defaults(
         return columns
     first = next((column for column in columns if column.type.name == "timestamp"), None)
     return tuple(
-        [_with_default(c, defined, is_first=c is first) if _may_lack(c) else c for c in columns]
+        [
+            _with_default(c, defined, is_first=c is first) if _lacks_default(c) else c
+            for c in columns
+        ]
     )
 
 
-def _may_lack(column: Column) -> bool:
+def _lacks_default(column: Column) -> bool:
     return (
         column.type.name == "timestamp"
         and not column.nullable
@@ -55,5 +59,5 @@ def _with_default(column: Column, defined: Collection[str], *, is_first: bool) -
 
 
 def zero_moment(fsp: int) -> Default:
-    """The zero timestamp with so many fractional digits."""
+    """The zero timestamp with ``fsp`` fractional digits."""
     return Default(DefaultKind.LITERAL, "0000-00-00 00:00:00" + ("." + "0" * fsp if fsp else ""))

@@ -65,7 +65,7 @@ def parse(sql: str, context: ServerContext) -> Statement:
         try:
             return replace(_altered(sql[head.end() :], context), name=TableName("", name))
         except UnparsableDDL:
-            pass  # read whole below: the message has the statement's own text
+            pass  # The whole statement is read below, so the message has its own text.
     return _parsed(sql, context)
 
 

@@ -48,13 +48,13 @@ class _Draft:
 
     __slots__ = (
         "auto_increment", "checks", "collation", "comment", "default", "foreign_keys",
-        "generated", "indexes", "invisible", "name", "null_said", "nullable", "on_update", "srid",
+        "generated", "has_null", "indexes", "invisible", "name", "nullable", "on_update", "srid",
     )  # fmt: skip
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.nullable = True
-        self.null_said = False
+        self.has_null = False
         self.default: Default | None = None
         self.on_update = ""
         self.auto_increment = False
@@ -99,7 +99,7 @@ def definition_of(cursor: Cursor, name: str) -> Definition:
     nullable, default, on_update = draft.nullable, draft.default, draft.on_update
     if (
         kind.name == "timestamp"
-        and not draft.null_said
+        and not draft.has_null
         and (draft.generated is None or not cursor.context.is_mariadb)
         and not cursor.context.has_explicit_timestamps
     ):
@@ -134,7 +134,7 @@ def _not(cursor: Cursor, draft: _Draft) -> bool:
 def _null(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     draft.nullable = True
-    draft.null_said = True
+    draft.has_null = True
     return True
 
 
@@ -202,9 +202,9 @@ def _unique_index(draft: _Draft) -> None:
 def _collated(kind: ColumnType, collation: str, cursor: Cursor) -> ColumnType:
     """A type with the collation of COLLATE.
 
-    With the attribute BINARY, COLLATE only sets the charset, if none is written. (Measured on 5.7,
-    8.0, 9.7, 10.11. With BINARY, MariaDB accepts only the charset's own binary collation, and 5.7
-    ignores another one.)
+    With the attribute BINARY and no written charset, COLLATE only sets the charset. With BINARY and
+    a written charset, MySQL 8.0 and later use the collation, and 5.7 ignores it. MariaDB accepts
+    only the charset's own binary collation beside BINARY. (Measured on 5.7, 8.0, 9.7, 10.11.)
     """
     is_binary = kind.collation == BINARY_ATTRIBUTE and collation != BINARY_ATTRIBUTE
     if is_binary and not cursor.context.is_mariadb:
@@ -227,7 +227,7 @@ def _collate(cursor: Cursor, draft: _Draft) -> bool:
     return True
 
 
-def _word_option(cursor: Cursor, draft: _Draft) -> bool:
+def _storage_option(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
     if cursor.accept("COMPRESSED"):  # Percona Server's.
         if cursor.accept("WITH", "COMPRESSION_DICTIONARY"):
@@ -321,8 +321,8 @@ _ATTRIBUTES = {
     "UNIQUE": _unique,
     "COMMENT": _comment,
     "COLLATE": _collate,
-    "COLUMN_FORMAT": _word_option,
-    "STORAGE": _word_option,
+    "COLUMN_FORMAT": _storage_option,
+    "STORAGE": _storage_option,
     "ENGINE_ATTRIBUTE": _engine_attribute,
     "SECONDARY_ENGINE_ATTRIBUTE": _engine_attribute,
     "VISIBLE": _visible,

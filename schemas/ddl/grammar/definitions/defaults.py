@@ -92,7 +92,7 @@ def _mariadb_now(text: str) -> str:
 
 
 def now(cursor: Cursor) -> str:
-    """Read one of the words in ``NOW`` and its number of digits."""
+    """Read a word of ``NOW`` and its number of digits; return the canonical text."""
     cursor.advance()
     fsp = 0
     if cursor.accept("("):

@@ -84,10 +84,10 @@ def index_body(cursor: Cursor, name: str, kind: IndexKind, method: str) -> Index
         parts.append(_part(cursor))
     cursor.expect(")")
     lock_wait(cursor)
-    comment, invisible, parser, said = _options(cursor)
+    comment, invisible, parser, later_method = _options(cursor)
     if kind is IndexKind.PRIMARY:
         name = _PRIMARY
-    hashed = cursor.context.is_mariadb and (said or method) == "HASH"
+    hashed = cursor.context.is_mariadb and (later_method or method) == "HASH"
     if hashed:
         # MariaDB ignores DESC in an index with USING HASH.
         parts = [replace(part, descending=False) if part.descending else part for part in parts]
@@ -113,7 +113,7 @@ def _part(cursor: Cursor) -> IndexPart:
 
 
 def accept_method(cursor: Cursor) -> str:
-    """Read ``USING BTREE`` and the like, if it is here; its last word, else ""."""
+    """Step over ``USING BTREE`` and the like; return the method, or "" when none is here."""
     if cursor.word not in ("USING", "TYPE"):
         return ""
     cursor.advance()

@@ -103,7 +103,7 @@ def _operation(left: str, sign: str, right: str, notes: Notes) -> str:
 
 
 def _operand(cursor: Cursor, notes: Notes) -> str:
-    text = _literal(cursor, notes) or _worded(cursor, notes)
+    text = _literal(cursor, notes) or _non_literal(cursor, notes)
     while cursor.word in ("->", "->>"):
         arrow = cursor.word
         cursor.advance()
@@ -141,7 +141,7 @@ def _literal(cursor: Cursor, notes: Notes) -> str:
     return ""
 
 
-def _worded(cursor: Cursor, notes: Notes) -> str:
+def _non_literal(cursor: Cursor, notes: Notes) -> str:
     """Read an operand that is no literal, such as a group, a function or a column."""
     word = cursor.word
     if word == "(":
@@ -228,7 +228,7 @@ def _unary(cursor: Cursor, notes: Notes) -> str:
 
 
 def _introduced(cursor: Cursor) -> str:
-    """Read a literal with a charset introducer; drop the charset if the text alone is the same.
+    """Read a literal with a charset introducer; drop the introducer if the text needs none.
 
     MySQL prints literals in the charset of the column that they are used with, whatever was
     written.

@@ -256,7 +256,7 @@ def _modulo(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     return f"({left} % {right})"
 
 
-def _date_format(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+def _get_format(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
     kind = cursor.accept_any(("DATE", "TIME", "DATETIME", "TIMESTAMP")).lower()
     if not kind:
@@ -306,7 +306,7 @@ _SPECIAL = {
     "DATE": _as_type,
     "TIME": _as_type,
     "TIMESTAMP": _as_type,
-    "GET_FORMAT": _date_format,
+    "GET_FORMAT": _get_format,
     "WEIGHT_STRING": _weight_string,
     **dict.fromkeys(("NEXTVAL", "LASTVAL", "SETVAL"), sequence_function),
     **dict.fromkeys(("COLUMN_CREATE", "COLUMN_ADD", "COLUMN_GET"), _dynamic_columns),

@@ -16,7 +16,9 @@ def quote_string(value: str) -> str:
 
 
 def decoded(raw: bytes, charset: str) -> str | None:
-    """The text of a literal in a charset; None when it has no text that is safe in all charsets.
+    """The text of a literal that has a charset introducer; None when it needs the introducer.
+
+    A valid text of utf8mb3 or utf8mb4 never needs it. Other texts need it unless they are ASCII.
 
     Source: MySQL Reference Manual, "Character Set Introducers": literals of wide charsets are
     padded on the left.
@@ -40,7 +42,7 @@ def _decoded(raw: bytes, codec: str) -> str | None:
 
 
 def number(cursor: Cursor) -> str:
-    """Read an unsigned numeric literal as it is written."""
+    """Read an unsigned numeric literal, in lower case and with a digit before the point."""
     text = ""
     if cursor.word == ".":
         text = "0."

@@ -59,10 +59,12 @@ def alter_table(cursor: Cursor) -> AlterTable:
         elif not _may_follow_without_comma(cursor):
             break
     home = name.database or cursor.context.default_database
-    return AlterTable(name, tuple([_at_home(action, home) for action in actions]), if_exists)
+    return AlterTable(
+        name, tuple([_without_own_database(action, home) for action in actions]), if_exists
+    )
 
 
-def _at_home(action: Action, home: str) -> Action:
+def _without_own_database(action: Action, home: str) -> Action:
     if isinstance(action, AddForeignKey) and action.foreign_key.parent_database == home:
         return replace(action, foreign_key=replace(action.foreign_key, parent_database=""))
     return action
@@ -297,7 +299,7 @@ def _algorithm(cursor: Cursor) -> list[Action]:
     return [NoEffect(f"{word} = {value}")]
 
 
-def _words(cursor: Cursor) -> list[Action]:
+def _fixed_action(cursor: Cursor) -> list[Action]:
     """Read an action of fixed words that does not change the schema."""
     start = cursor.index
     for words in _FIXED:
@@ -330,5 +332,5 @@ _READERS = {
     "ORDER": _order,
     "ALGORITHM": _algorithm,
     "LOCK": _algorithm,
-    **dict.fromkeys((words[0] for words in _FIXED), _words),
+    **dict.fromkeys((words[0] for words in _FIXED), _fixed_action),
 }

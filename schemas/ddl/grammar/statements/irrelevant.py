@@ -25,7 +25,7 @@ _OBJECTS = words(
     """
 )
 _DDL_WORDS = frozenset({"CREATE", "ALTER", "DROP"})
-# Words that may be between CREATE and the object's kind.
+# Words that may be between CREATE, ALTER or DROP and the object's kind.
 _MODIFIERS = words(
     """
     OR REPLACE ALGORITHM = UNDEFINED MERGE TEMPTABLE DEFINER @ SQL SECURITY INVOKER AGGREGATE

@@ -1,4 +1,6 @@
-"""Table options, from a whitelist: an unknown word is an error, never an option.
+"""Table options, from a whitelist: an unknown word is an error.
+
+The exception is MariaDB, where an unknown ``name = value`` is an option of an engine.
 
 Source: MySQL and MariaDB reference manuals, "CREATE TABLE", table options.
 """
@@ -57,7 +59,7 @@ def table_option(cursor: Cursor) -> Option | None:
         cursor.advance()
         cursor.accept("=")
         if word == "COMPRESSION":
-            # TokuDB's is a name.
+            # TokuDB's compression method is a name, not a string.
             return SetTableOption(word, cursor.name_or_string("a compression method"))
         return SetTableOption(word, cursor.string())
     if word in _NAMES:

@@ -82,7 +82,7 @@ def create_index(cursor: Cursor, *, replaces: bool) -> AlterTable:
     table = table_name(cursor)
     lock_wait(cursor)
     index = index_body(cursor, name, kind, method)
-    _execution(cursor)
+    _algorithm_and_lock(cursor)
     added = AddIndex(index, quiet)
     return AlterTable(table, (DropIndex(name, if_exists=True), added) if replaces else (added,))
 
@@ -95,11 +95,11 @@ def drop_index(cursor: Cursor) -> AlterTable:
     cursor.expect("ON")
     table = table_name(cursor)
     lock_wait(cursor)
-    _execution(cursor)
+    _algorithm_and_lock(cursor)
     return AlterTable(table, (DropIndex(name, quiet),))
 
 
-def _execution(cursor: Cursor) -> None:
+def _algorithm_and_lock(cursor: Cursor) -> None:
     while cursor.accept_any(("ALGORITHM", "LOCK")):
         cursor.accept("=")
         if not cursor.accept_any(
@@ -135,9 +135,9 @@ def alter_database(cursor: Cursor) -> AlterDatabase:
 def _database_options(cursor: Cursor) -> tuple[str, str]:
     charset = collation = ""
     while cursor.word not in (END, ";"):
-        said = charset_option(cursor)
-        if said is not None:
-            charset, collation = merge_charset(charset, collation, said, cursor.context)
+        option = charset_option(cursor)
+        if option is not None:
+            charset, collation = merge_charset(charset, collation, option, cursor.context)
             cursor.accept(",")
             continue
         cursor.accept("DEFAULT")

@@ -1,7 +1,7 @@
 """PARTITION BY and the partition actions of ALTER TABLE.
 
-Partitioning is not part of the lattice value. It is parsed in full, so that nothing after it is
-missed, and stored as text.
+Joins ignore partitioning. It is parsed in full, so that nothing after it is missed, and stored as
+text.
 
 Source: MySQL Reference Manual, "CREATE TABLE", partition options; "ALTER TABLE Partition
 Operations"; MariaDB's for SYSTEM_TIME.
@@ -202,7 +202,7 @@ def partition_action(cursor: Cursor) -> NoEffect | MovePartition | None:
         if word in ("DISCARD", "IMPORT"):
             cursor.expect("TABLESPACE")
         if word in ("CHECK", "REPAIR"):
-            _thoroughness(cursor)
+            _check_options(cursor)
     elif word == "COALESCE":
         cursor.expect("COALESCE", "PARTITION")
         cursor.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
@@ -236,7 +236,7 @@ def partition_list(cursor: Cursor) -> None:
     cursor.expect(")")
 
 
-def _thoroughness(cursor: Cursor) -> None:
+def _check_options(cursor: Cursor) -> None:
     while cursor.accept_any(("QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM")):
         pass
     cursor.accept("FOR", "UPGRADE")

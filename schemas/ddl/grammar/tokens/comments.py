@@ -15,8 +15,7 @@ from shardmerge.schemas.model.server_context import ServerContext
 _MARIADB_HEAD = re.compile(r"/\*(M?)!(\d{5,6})?")
 _MYSQL_HEAD = re.compile(r"/\*(M?)!(\d{6}(?=\s)|\d{5})?")
 """In MySQL a sixth digit belongs to the version only if a blank follows (measured on 9.7)."""
-# Parts in which the characters of a comment have no meaning (strings, quoted names, line
-# comments), and the characters themselves.
+# Strings, quoted names and line comments, in which /* and */ have no meaning; then /* and */.
 _NEXT = re.compile(
     r"'(?:[^'\\]|\\.|'')*'"
     r'|"(?:[^"\\]|\\.|"")*"'

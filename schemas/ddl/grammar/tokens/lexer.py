@@ -180,9 +180,10 @@ class Cursor:
         return word
 
     def accept_nested(self) -> int:
-        """Step over parentheses that enclose the whole contents of the one before; how many.
+        """Step over opening parentheses that each enclose the whole contents of the one before.
 
-        The caller must read as many closing ones. So hundreds of them need no recursion.
+        Returns how many; the caller must read as many closing ones. So hundreds of nested
+        parentheses need no recursion.
         """
         count = 0
         while self.word == "(" and self._closes(self.index) + 1 == self._closes(self.index - 1):
