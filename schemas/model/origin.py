@@ -38,7 +38,7 @@ class OriginPart(StrEnum):
 
     @property
     def column_id(self) -> str:
-        """The identity of an origin column that holds this; a GROUP's has the group's name, too."""
+        """The identity of an origin column that holds this; for a GROUP only its beginning."""
         return f"@{self.value}"
 
     @property
@@ -134,7 +134,7 @@ class Origin:
 
     @property
     def naming(self) -> tuple[OriginColumn, ...]:
-        """Those of them that hold the shard's names: by these its rows are found."""
+        """The origin columns that hold names of the shard; a condition on them finds its rows."""
         return tuple(column for column in self.of_shard if column.part is not OriginPart.GROUP)
 
     @property
