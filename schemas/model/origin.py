@@ -17,7 +17,7 @@ from .mysql_text import string_literal
 from .names import ShardId, quote_identifier
 from .types import INTEGER_NAMES, ColumnType
 
-_PLACE_CHARACTERS = 400
+_POSITION_CHARACTERS = 400
 """Room for a source, a binlog file and numbers, a table and numbers, with some to spare. As a key
 of utf8mb4 it takes 1,600 of InnoDB's 3,072 bytes."""
 
@@ -48,7 +48,7 @@ class OriginPart(StrEnum):
             case OriginPart.SHARD:
                 return 3 * MAX_NAME_CHARACTERS + len("/.")
             case OriginPart.POSITION:
-                return _PLACE_CHARACTERS
+                return _POSITION_CHARACTERS
             case _:
                 return MAX_NAME_CHARACTERS
 
