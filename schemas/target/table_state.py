@@ -49,8 +49,8 @@ class TableState:
 
     Attributes:
         schema: None without a table.
-        apart: Subject → text, for parts that are not in the schema, such as triggers. "" means that
-            the table has no part with this subject, even if the schema has one.
+        apart: Subject → text, for parts that ``schema`` lacks or has otherwise. "" means that the
+            table has no part with this subject, even if ``schema`` has one.
     """
 
     schema: TableSchema | None
