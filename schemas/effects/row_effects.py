@@ -141,11 +141,14 @@ def held_effects(
 
 
 def since_added(effects: Sequence[RowEffect], ids: Container[str]) -> tuple[RowEffect, ...]:
-    """The effects, without those on values that were lost when a column was added again.
+    """The effects, without those that precede the last adding of their column.
+
+    Such an effect changed values that are gone: the column was dropped and added again after it.
 
     Args:
         effects: The effects of one shard, in their order.
-        ids: The columns to look at. The target must not have their former values either.
+        ids: Identities of the columns for which effects are left out. The target must have lost
+            the values from before the drop, too.
     """
     last = {e.id: place for place, e in enumerate(effects) if e.anew and e.id in ids}
     return tuple(e for place, e in enumerate(effects) if place >= last.get(e.id, 0))

@@ -18,7 +18,7 @@ from .types import ColumnType
 
 _EMPTY = Default(DefaultKind.LITERAL, "")
 _NO_BYTES = Default(DefaultKind.LITERAL, "0x")
-"""The same value, in columns of bytes."""
+"""The empty default of a column of bytes, as a schema writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class Adoption:
 
     Attributes:
         subject: What it is about, as in ``records.drift.Difference``.
-        definition: How the table has it, as SQL; "" for what the table is not to have any more.
+        definition: The definition that counts as decided, as SQL; "" when the part is gone.
         column, index, check: The same as a value, for what a schema has as one.
     """
 

@@ -45,8 +45,8 @@ def max_bytes(charset: str) -> int:
 def default_collation(charset: str, version_number: int, *, mariadb: bool) -> str:
     """The collation that a character set has when none is given.
 
-    Source: measured on MySQL 5.7, 8.0, 9.7, MariaDB 10.11 and 11.8. MariaDB has uca1400 since 11.5
-    (read).
+    Source: measured on MySQL 5.7, 8.0, 9.7, MariaDB 10.11 and 11.8. That MariaDB's
+    defaults are uca1400 from 11.5 on is read in its documentation, not measured.
     """
     if mariadb and version_number >= 110500 and charset in ("utf8mb4", "ucs2", "utf16", "utf32"):
         return f"{charset}_uca1400_ai_ci"

@@ -17,7 +17,7 @@ from .mysql_text import string_literal
 from .names import ShardId, quote_identifier
 from .types import INTEGER_NAMES, ColumnType
 
-_PLACE_CHARACTERS = 400
+_POSITION_CHARACTERS = 400
 """Room for a source, a binlog file and numbers, a table and numbers, with some to spare. As a key
 of utf8mb4 it takes 1,600 of InnoDB's 3,072 bytes."""
 
@@ -38,7 +38,7 @@ class OriginPart(StrEnum):
 
     @property
     def column_id(self) -> str:
-        """The identity of an origin column that holds this; a GROUP's has the group's name, too."""
+        """The identity of an origin column that holds this; for a GROUP only its beginning."""
         return f"@{self.value}"
 
     @property
@@ -48,7 +48,7 @@ class OriginPart(StrEnum):
             case OriginPart.SHARD:
                 return 3 * MAX_NAME_CHARACTERS + len("/.")
             case OriginPart.POSITION:
-                return _PLACE_CHARACTERS
+                return _POSITION_CHARACTERS
             case _:
                 return MAX_NAME_CHARACTERS
 
@@ -134,7 +134,7 @@ class Origin:
 
     @property
     def naming(self) -> tuple[OriginColumn, ...]:
-        """Those of them that hold the shard's names: by these its rows are found."""
+        """The origin columns that hold names of the shard; a condition on them finds its rows."""
         return tuple(column for column in self.of_shard if column.part is not OriginPart.GROUP)
 
     @property

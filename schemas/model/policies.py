@@ -142,5 +142,5 @@ DEFAULT_POLICIES = RoutePolicies()
 """The policies of a route that sets none."""
 
 EARLIEST_POLICIES = RoutePolicies(types=TypePolicy.PUBLISHED)
-"""The policies that an older record or an older stored state does not have are read from here.
+"""The values of the policies that an older record or an older stored state lacks.
 Before ``types`` existed, all types were joined by the published order."""

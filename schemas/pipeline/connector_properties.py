@@ -1,10 +1,10 @@
 """Properties of Debezium's connectors that a pipeline file passes through, and those it may not.
 
 ``[connect.connector]`` holds properties for the connectors of all sources, ``[sources.connector]``
-those of one source, which win. A property is refused where delivery, the barrier, the tracked
-schemas or the target's values rest on the value that the connector gets otherwise. A test compares
-the list with what ``connectors.debezium.source_config`` writes: each of its keys is refused here,
-or is one of ``TUNABLE``.
+those of one source, which win. A property is refused if delivery, the barrier, the tracked schemas
+or the target's values depend on the value that our configuration gives it. A test compares the
+list with what ``connectors.debezium.source_config`` writes: each of its keys is refused here, or is
+one of ``TUNABLE``.
 
 Source of the names: Debezium 3.6, "MySQL connector" and "MariaDB connector"; Kafka Connect 4.3,
 "Source connector configuration".

@@ -1,8 +1,8 @@
 """The pipeline file: sources, routing rules, target and Kafka, as one frozen value.
 
 The format is TOML; ``docker/pipeline.toml`` is an example. Unknown keys are errors. ``${NAME}``
-inside a string is replaced by an environment variable when the file is read. A password can instead
-stay outside of everything that is read, see ``secrets``.
+inside a string is replaced by an environment variable when the file is read. Instead of a
+password, the file can have a reference to it, see ``secrets``.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def given_command(
         kind: Kind of the command.
         argument: Argument of the command; "" without one.
         shard: As ``source/database.table``; "" without one.
-        target: As ``database.table``; "" for that of the shard's route.
+        target: As ``database.table``; "" for the target of the shard's route.
         by: Who gives it.
         ts_ms: When, in milliseconds since 1970.
 

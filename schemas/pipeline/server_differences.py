@@ -1,9 +1,9 @@
 """How a server differs from what the pipeline file says of it: kind, version, SQL modes. Pure.
 
 The grammar reads a source's DDL as the pipeline file describes its server, and the target's
-statements are written for the kind and version that it names. Where a server is another one,
-columns would be read or made otherwise, without a word. So the connectors' deployment, the sink and
-``shardmerge check`` compare them, by ``VERSION()`` and ``sql_mode``.
+statements are written for the kind and version that it names. If a server is not as described, DDL
+would be read or written wrongly, without an error. So the connectors' deployment, the sink and
+``shardmerge check`` compare server and file, by ``VERSION()`` and ``sql_mode``.
 """
 
 from __future__ import annotations

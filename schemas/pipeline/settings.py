@@ -265,8 +265,8 @@ class Sink:
         online_ddl: Whether DDL that would lock out the target's readers or writers is refused.
         drift_interval_s: Pause between two looks at the definitions of the target's tables, which
             somebody may have changed by hand; 0 for no looks.
-        drift_ignore: A regular expression. A difference that does no harm to rows is not told when
-            the expression matches its whole subject, such as ``index:by_name``; "" ignores none.
+        drift_ignore: A regular expression. A difference that does no harm to rows is not reported
+            if the expression matches its whole subject, such as ``index:by_name``; "" ignores none.
     """
 
     max_batch_records: int = 500_000
@@ -307,7 +307,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Everything that both runtimes must agree on.
+    """A whole pipeline file: everything that the agents and the sink must agree on.
 
     Attributes:
         name: Prefix of our own topics, and key in the sink's control tables.

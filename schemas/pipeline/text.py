@@ -43,7 +43,7 @@ def _target(target: Target) -> list[str]:
 
 
 def _web(web: Web) -> list[str]:
-    """The keys that are not as by default: most of them go with one kind of access only."""
+    """The keys whose values are not the defaults: most keys go with one kind of access only."""
     defaults = _values(Web())
     found = {name: value for name, value in _values(web).items() if value != defaults[name]}
     if "tokens" in found:

@@ -125,7 +125,7 @@ def decode(data: bytes) -> Record:
 def with_known_actions(record: Record) -> Record:
     """The record; a decision's statements without actions get the actions of their texts.
 
-    The module that reads texts brings MySQL's grammar. Only earlier records need it.
+    The module that reads these texts imports MySQL's grammar, which only earlier records need.
     """
     if not isinstance(record, Decision) or all(s.actions for s in record.statements):
         return record

@@ -107,8 +107,8 @@ def unread_difference(reason: str) -> Difference:
 def in_fingerprint(subject: str) -> bool:
     """Whether every change of such a part changes the fingerprint that a look compares first.
 
-    Of checks, foreign keys and partitions the fingerprint has only the names, or that there are
-    some.
+    It does not of checks, foreign keys and partitions: the fingerprint only has their names, or
+    whether there are any.
     """
     return subject.partition(":")[0] not in ("check", "foreign key", "partitioning")
 
@@ -126,7 +126,7 @@ def with_times(
         found: The differences that this look found, without times.
         known: The differences that were known before, with times.
         now_ms: When this look began, in milliseconds since 1970; the ``since_ms`` of new ones.
-        clear_ms: When the look before began; 0 without one. The ``clear_ms`` of new ones.
+        clear_ms: When the previous look began, the ``clear_ms`` of new ones; 0 without such a look.
     """
     before = {each.is_same_as: each for each in known}
     timed = []

@@ -52,7 +52,7 @@ from .decisions import Decision, TargetStatement
 T = TypeVar("T")
 _NULL_DEFAULT = Default(DefaultKind.NULL)
 _SERVERS = (ServerContext(), ServerContext("mariadb", (11, 8)))
-"""One of these two reads each text that we wrote, whatever server the text is for."""
+"""Each text that we wrote can be read as one of these two servers reads it."""
 
 
 def with_actions(record: T) -> T:

@@ -8,8 +8,8 @@ rows). The statements are in an order in which each is legal when it is executed
 
 1. drop indexes, checks and generated columns that go, or that a rename would break;
 2. steps that must precede renames by copying; steps up of stored columns that are no longer
-   computed; defaults for columns that are about to be dropped; where renames by copying end, steps
-   up of the columns that stay, then their values (``copied_columns``);
+   computed; defaults for columns that are about to be dropped; at the end of a rename by copying:
+   steps up of the column that stays, then the copying of the values (``copied_columns``);
 3. drop the columns that move *anew* (``column_moves``), and those that go and whose name another
    column needs; then rename;
 4. steps up and switches of columns that stay;

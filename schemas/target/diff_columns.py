@@ -36,7 +36,7 @@ class ColumnMove:
     Attributes:
         first: Steps before all others, executed while the column still has its old name.
         rebuild: Whether the column is generated and must be dropped and added again.
-        anew: Whether the column is dropped, with values that no shard has, and added again.
+        anew: Whether the column is dropped and added again, because no shard has its values.
     """
 
     up: tuple[Step, ...] = field(default=())
@@ -144,10 +144,9 @@ def opened_steps(
     """The steps of a column that is renamed by copying; see ``copied_columns``.
 
     The column loses its default first, in a switching step: rows that leave it out will have their
-    value in the column with the old name, and NULL there must mean NULL. Otherwise it accepts what
-    it accepted. But rows from before a shard had the column leave it out too, and must get the
-    value that the column was added with. So the default stays, and the rename waits, until such
-    rows are applied.
+    value in the column with the old name, and NULL there must mean NULL. But rows from before a
+    shard had the column leave it out too, and must get the value that the column was added with. So
+    the default stays, and the rename waits, until such rows are applied.
 
     Args:
         before: The target's definition now.

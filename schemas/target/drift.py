@@ -231,7 +231,7 @@ def holds_already(
 
     That is so for a statement that only widens columns (each value stays what it is), if somebody
     made these columns wider still, and of the same kind of type. A later statement that widens them
-    further is executed; one that drops them, too. One that narrows them meets the change (``met``).
+    further, or drops them, is executed. A later one that narrows them is refused (``met``).
 
     Args:
         expected: The table that the statements executed so far make.

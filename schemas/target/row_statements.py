@@ -1,7 +1,7 @@
 """Statements that change rows in the target where no row event does. Pure.
 
-Such a statement changes rows of one shard or of all shards. If of all, it waits as a debt, and no
-row waits for it.
+Such a statement changes rows of one shard or of all shards. A statement for all shards is a debt:
+it runs when older rows are applied, and no row waits for it.
 
 The sink may repeat such a statement, with a LIMIT, until it changes no row. So each statement must
 find fewer rows the next time, and must be idempotent: after a crash it is executed again.

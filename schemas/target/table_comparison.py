@@ -79,7 +79,7 @@ def _texts(schema: TableSchema) -> dict[str, str]:
 
 
 def bare(schema: TableSchema) -> TableSchema:
-    """The table as a server shows it, without what does not count."""
+    """The table as a server shows it, without comments, table options and partitions."""
     return replace(
         schema,
         columns=tuple(bare_column(c) for c in schema.columns),

@@ -1,9 +1,8 @@
 """A target's table in parts that can be compared one by one, and what executed statements make it.
 
 A *part* is a column, an index, a check, a foreign key, a trigger, the partitioning or the default
-character set. Its *subject* names it, as in ``records.drift.Difference``. What does no harm to any
-row and has no name of its own does not count: the order of columns, comments, visibility, and table
-options.
+character set. Its *subject* names it, as in ``records.drift.Difference``. These are not compared:
+the order of columns, comments, visibility, and table options. They do no harm to any row.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class TableState:
 
     Attributes:
         schema: None without a table.
-        apart: Subject → text of parts that count besides the schema's; "" takes a part of the
-            schema out.
+        apart: Subject → text, for parts that ``schema`` lacks or has otherwise. "" means that the
+            table has no part with this subject, even if ``schema`` has one.
     """
 
     schema: TableSchema | None
@@ -141,7 +140,7 @@ def state_after(
         case [action] if isinstance(action, get_args(RowAction)):
             return state
         case [action] if schema is not None and _is_there(schema, action):
-            # The table had, or lacked, it already when the statement came: see the journal.
+            # The statement changes nothing: the table has the added part, or lacks the dropped one.
             return state
     return replace(state, schema=schema_after(schema, actions, target, context))
 
