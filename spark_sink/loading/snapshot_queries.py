@@ -71,6 +71,16 @@ def may_change(
     return reached < end.pos
 
 
+def show_commit_order() -> str:
+    """Asks whether transactions are committed in the binlog's order; MariaDB has no such switch."""
+    return "SHOW GLOBAL VARIABLES LIKE 'binlog_order_commits'"
+
+
+def commits_in_order(rows: Sequence[Sequence[Any]]) -> bool:
+    """Whether an answer to ``show_commit_order`` says so."""
+    return all(str(value).upper() == "ON" for _, value in rows)
+
+
 def show_place() -> str:
     """Asks for the position of the snapshot of the open transaction; MariaDB knows it."""
     return "SHOW STATUS LIKE 'binlog_snapshot_%'"

@@ -3,14 +3,16 @@
 Theory of operation. MariaDB tells the position of a snapshot. For other servers
 
 1. the binlog's end is noted, and a mark is written into the source's signal table. Servers commit
-   in the binlog's order. So everything before the noted end is committed when the mark is.
+   in the binlog's order, unless ``binlog_order_commits`` is off. So everything before the noted end
+   is committed when the mark is.
 2. The snapshot is taken, and the binlog's end is noted again: S.
 3. The events between the two ends are looked through. If none is about the table, the snapshot
    shows the table as of S. Otherwise all of this is tried again. Nobody waits for it.
-4. If every attempt has failed, another connection locks the table for reading. When it has the
-   lock, no transaction that wrote to the table is open. The snapshot is taken, the binlog's end is
-   noted, and the lock is released: it is held for some milliseconds. While the lock is waited for,
-   writers of the table wait behind it, so that wait is short.
+4. If every attempt has failed, or the server commits in another order, another connection locks
+   the table for reading. When it has the lock, no transaction that wrote to the table is open. The
+   snapshot is taken, the binlog's end is noted, and the lock is released: it is held for some
+   milliseconds. While the lock is waited for, writers of the table wait behind it, so that wait is
+   short.
 """
 
 from __future__ import annotations
@@ -27,10 +29,12 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.spark_sink.loading.snapshot_queries import (
+    commits_in_order,
     events_between,
     has_snapshots,
     lock_table,
     may_change,
+    show_commit_order,
     show_engine,
     show_place,
     told_place,
@@ -73,8 +77,8 @@ class TableSnapshot:
         """See ``SnapshotSource``.
 
         Raises:
-            StackError: Also if the table's engine has no snapshots, or if the table is written to
-                at each attempt and cannot be locked.
+            StackError: Also if the table's engine has no snapshots, or if the table must be locked
+                and cannot be.
         """
         reader = self._reader
         rows = reader.query(show_engine(shard))
@@ -86,6 +90,8 @@ class TableSnapshot:
             )
         reader.read_for(self._source.load_snapshot_s)
         self._began = self._clock()
+        if not commits_in_order(reader.query(show_commit_order())):
+            return self._begin_locked(shard, "its server has binlog_order_commits = OFF")
         for _ in range(_ATTEMPTS):
             first = reader.binlog_end()
             write_mark_into(self._signals, self._source, _mark(), "first load: a snapshot is taken")
@@ -97,9 +103,9 @@ class TableSnapshot:
             if not may_change(shard, first, last, reader.query(events_between(first))):
                 return last
             reader.end()
-        return self._begin_locked(shard)
+        return self._begin_locked(shard, "it was written to at each attempt")
 
-    def _begin_locked(self, shard: ShardId) -> SourcePosition:
+    def _begin_locked(self, shard: ShardId, reason: str) -> SourcePosition:
         locking = self._open(self._source)
         try:
             locking.wait_for_locks(_LOCK_WAIT_S)
@@ -108,8 +114,8 @@ class TableSnapshot:
             return self._reader.binlog_end()
         except StackError as error:
             raise StackError(
-                f"{shard} is written to all the time, and cannot be locked while a snapshot is "
-                f"taken: {error.message}",
+                f"{shard} must be locked while a snapshot is taken ({reason}), and cannot be "
+                f"locked: {error.message}",
                 hint=f"GRANT LOCK TABLES ON the database to {self._source.user!r}, or wait until "
                 "no long transaction writes to the table; it is tried again",
                 code="SM-1618",

@@ -30,6 +30,7 @@ class Server:
         self.changes: list[str] = []
         self.told: tuple[tuple[str, str], ...] = ()
         self.engine = "InnoDB"
+        self.commit_order: tuple[tuple[str, str], ...] = (("binlog_order_commits", "ON"),)
         self.can_lock = True
         self.readers: list[Reader] = []
 
@@ -51,6 +52,8 @@ class Reader:
         server = self.server
         if sql.startswith("SELECT ENGINE"):
             return ((server.engine,),)
+        if sql.startswith("SHOW GLOBAL VARIABLES"):
+            return server.commit_order
         if sql.startswith("SHOW STATUS"):
             return server.told
         if sql.startswith("SHOW BINLOG EVENTS"):
@@ -112,10 +115,27 @@ def test_a_table_that_always_changes_is_locked_for_a_moment(server: Server) -> N
 
 def test_a_table_that_cannot_be_locked_is_told_with_what_to_do(server: Server) -> None:
     server.changes, server.can_lock = ["t"] * 99, False
-    with pytest.raises(StackError, match=r"written to all the time.*Access denied") as raised:
+    with pytest.raises(StackError, match=r"written to at each attempt.*Access denied") as raised:
         TableSnapshot(SOURCE, "marks", server.open).begin(SHARD)
     assert raised.value.code == "SM-1618"
     assert not server.readers[-1].open
+
+
+def test_a_table_is_locked_at_once_where_commits_are_not_in_the_binlogs_order(
+    server: Server,
+) -> None:
+    server.commit_order = (("binlog_order_commits", "OFF"),)
+    assert TableSnapshot(SOURCE, "marks", server.open).begin(SHARD) == at(100)
+    assert server.said[1:] == ["LOCK TABLES `app`.`t` READ", "begin"]
+    server.can_lock = False
+    with pytest.raises(StackError, match=r"binlog_order_commits = OFF.*Access denied") as raised:
+        TableSnapshot(SOURCE, "marks", server.open).begin(SHARD)
+    assert raised.value.code == "SM-1618"
+
+
+def test_a_server_without_the_switch_commits_in_the_binlogs_order(server: Server) -> None:
+    server.commit_order = ()
+    assert TableSnapshot(SOURCE, "marks", server.open).begin(SHARD) == at(110)
 
 
 def test_a_server_that_knows_the_place_of_a_snapshot_is_asked_once(server: Server) -> None:
