@@ -2,5 +2,5 @@
 
 Rooms, from the bottom: ``model`` (values), ``ddl`` (SQL text → changes → schemas), ``records`` (our
 topics), ``lattice`` (compare and join), ``target`` (the target's table and its DDL), ``effects``
-(rows that are there already), ``pipeline`` (the pipeline file).
+(rows that are there already), ``pipeline`` (the pipeline file), ``codes`` (error codes).
 """

@@ -37,7 +37,7 @@ class RecordFormat:
     """The format that is written, with what is needed to read the others.
 
     Attributes:
-        name: One of ``pipeline.file.RECORD_FORMATS``.
+        name: One of ``pipeline.settings.RECORD_FORMATS``.
         ids: Header of a contract's records → the registry's id of its schema; empty unless the
             format is ``avro-registry``. Records are written with it.
         all_ids: Every id of the registry that names such a schema → header; also ids of schemas

@@ -270,7 +270,7 @@ def _holds(
 def _kind_of_type(kind: ColumnType) -> str:
     """The same text for types between which a server converts no value.
 
-    BINARY is not among them: it pads a value to its own length.
+    BINARY is an exception, which ``_holds`` leaves out: it pads a value to its own length.
     """
     if kind.is_integer:
         return "integer"
