@@ -20,6 +20,7 @@ from shardmerge.cli.cutover.cutover_shapes import CutoverReport
 from shardmerge.cli.main import main
 from shardmerge.local.line import Line
 from shardmerge.schemas.records.plain import from_plain
+from tests.line_sql import execute
 from tests.running import wait_for
 from tests.unit.docs.documents import ROOT, shell_lines
 
@@ -44,12 +45,6 @@ def call(line: Line, number: int, *more: str) -> tuple[Result, CutoverReport]:
 
 def codes(report: CutoverReport) -> list[str]:
     return [reason.code for reason in report.reasons]
-
-
-def execute(line: Line, source: str, *statements: str) -> None:
-    with line.connect(source) as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
 
 
 def asked(connect: Callable[[], Any], sql: str) -> tuple[tuple[Any, ...], ...]:

@@ -19,6 +19,7 @@ from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import Ports
 from shardmerge.schemas.records.plain import from_plain
+from tests.line_sql import execute
 
 TARGET = "plainval_merged.t"
 ONE, TWO = "s1/plainval_app.t_1", "s2/plainval_app.t_2"
@@ -68,12 +69,6 @@ def assert_metrics_tell(line: Line, expected: dict[str, int]) -> None:
     finally:
         process.terminate()
         process.wait(30)
-
-
-def execute(line: Line, source: str, *statements: str) -> None:
-    with line.connect(source) as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
 
 
 def in_target(line: Line, *statements: str) -> int:

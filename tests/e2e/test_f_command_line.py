@@ -33,6 +33,7 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Source, Target
 from shardmerge.schemas.records.plain import from_plain
+from tests.line_sql import execute, ids
 from tests.running import Running, wait_for
 
 TARGET = "plaincli_merged.t"
@@ -53,18 +54,6 @@ def status_of(line: Line) -> TargetStatus:
     (found,) = told(PipelineStatus, call(line, "status", "--json"))
     targets: tuple[TargetStatus, ...] = found.targets
     return next(target for target in targets if target.target == TARGET)
-
-
-def execute(line: Line, source: str, *statements: str) -> None:
-    with line.connect(source) as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-
-
-def ids(line: Line) -> list[int]:
-    with line.connect_target() as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT id FROM {TARGET} ORDER BY id")
-        return [row[0] for row in cursor.fetchall()]
 
 
 @pytest.mark.timeout(600)
@@ -130,7 +119,7 @@ def test_a_held_shard_is_shown_explained_and_released_by_a_command_that_was_told
     assert skip.exit_code == 0, skip.output
     decisions = told(DecisionLine, call(line, "decisions", "--target", TARGET, "--json"))
     assert [(d.outcome, d.by) for d in decisions[-2:]] == [("hold", ""), ("no-op", "olga")]
-    wait_for(lambda: ids(line) == [1, 2, 3], "parked rows in the target")
+    wait_for(lambda: ids(line, TARGET) == [1, 2, 3], "parked rows in the target")
     wait_for(lambda: call(line, "explain", HELD).exit_code == 0, "flow")
     (before,) = told(
         ShownSchema, call(line, "schema", HELD, "--version", str(conflict_version(decisions)),
@@ -216,7 +205,7 @@ def _kill_behind_a_row(line: Line, running: Running, part: str, number: int) -> 
     wait_for(lambda: running.pid(part), part)
     killed = running.pid(part)
     execute(line, "s1", f"INSERT INTO plaincli_app.t_1 (id, a) VALUES ({number}, 1)")
-    wait_for(lambda: number in ids(line), f"row {number}")
+    wait_for(lambda: number in ids(line, TARGET), f"row {number}")
     os.kill(killed, signal.SIGKILL)
     wait_for(lambda: running.pid(part) not in (0, killed), f"new {part}")
 
@@ -229,7 +218,7 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
         _kill_behind_a_row(line, running, part, number)
     execute(line, "s1", "ALTER TABLE plaincli_app.t_1 ADD COLUMN after_kills INT")
     execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, a, after_kills) VALUES (200, 1, 1)")
-    wait_for(lambda: 200 in ids(line), "row behind DDL after the kills")
+    wait_for(lambda: 200 in ids(line, TARGET), "row behind DDL after the kills")
     wait_for(lambda: running.measured(0, "shardmerge_sink_rows_total"), "metrics of the sink")
     wait_for(lambda: running.measured(1, "shardmerge_connector_state"), "metrics of the watchdog")
 
@@ -245,7 +234,7 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
     again = Running(line.pipeline_path, running.directory)
     try:
         execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, a) VALUES (300, 1)")
-        wait_for(lambda: 300 in ids(line), "row through the parts")
+        wait_for(lambda: 300 in ids(line, TARGET), "row through the parts")
         (status,) = told(PipelineStatus, call(line, "status", "--json"))
         assert status.agents is not None
         assert status.agents.workers == 1

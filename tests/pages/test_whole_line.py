@@ -15,24 +15,13 @@ from playwright.sync_api import Page, expect
 from shardmerge.local.line import Line
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from tests.access_pages import OLGA, with_tokens
+from tests.line_sql import execute, ids
 from tests.running import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = "merged.t"
 HELD = "s2/app.t_1"
 PATIENCE_MS = 60_000
-
-
-def execute(line: Line, source: str, *statements: str) -> None:
-    with line.connect(source) as connection, connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-
-
-def ids(line: Line) -> list[int]:
-    with line.connect_target() as connection, connection.cursor() as cursor:
-        cursor.execute(f"SELECT id FROM {TARGET} ORDER BY id")
-        return [row[0] for row in cursor.fetchall()]
 
 
 @pytest.fixture
@@ -67,7 +56,7 @@ def test_a_held_shard_of_the_real_line_is_released_by_a_button(
     whole_line: Line, page: Page
 ) -> None:
     line = whole_line
-    wait_for(lambda: ids(line) == [0, 1], "the first rows in the target")
+    wait_for(lambda: ids(line, TARGET) == [0, 1], "the first rows in the target")
     execute(
         line,
         "s2",
@@ -77,14 +66,14 @@ def test_a_held_shard_of_the_real_line_is_released_by_a_button(
     page.goto(f"{line.web_url}/target/{TARGET}/holds")
     expect(page.locator("main")).to_contain_text(f"Ways out for {HELD}", timeout=PATIENCE_MS)
     expect(page.locator("main button")).to_have_count(0)
-    assert ids(line) == [0, 1]
+    assert ids(line, TARGET) == [0, 1]
 
     page.get_by_role("link", name="Sign in").click()
     page.get_by_label("Token").fill(OLGA)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("button", name=f"skip … for {HELD}, to be confirmed").click()
     expect(page.locator("main")).to_contain_text(f"released: {HELD}")
-    assert ids(line) == [0, 1]
+    assert ids(line, TARGET) == [0, 1]
     page.get_by_role("button", name=f"Give this command: skip {HELD}").click()
     banner = page.locator("main div[role=status]")
     expect(banner).to_contain_text(f"carried out the command skip {HELD}", timeout=PATIENCE_MS)
@@ -92,7 +81,7 @@ def test_a_held_shard_of_the_real_line_is_released_by_a_button(
     expect(page.locator("tbody tr")).to_contain_text("olga")
     assert Axe().run(page).violations_count == 0
 
-    wait_for(lambda: ids(line) == [0, 1, 2, 3], "the released rows in the target")
+    wait_for(lambda: ids(line, TARGET) == [0, 1, 2, 3], "the released rows in the target")
     page.goto(f"{line.web_url}/target/{TARGET}/holds")
     expect(page.locator("main")).to_contain_text("No shard is held", timeout=PATIENCE_MS)
     log = (line.directory / "logs" / "agents.log").read_text(encoding="utf-8")

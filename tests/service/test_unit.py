@@ -12,6 +12,7 @@ import pytest
 
 from shardmerge.local.line import Line
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from tests.line_sql import execute, ids
 
 from .systemd import Systemd
 
@@ -46,24 +47,13 @@ def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
         line.stop()
 
 
-def execute(line: Line, source: str, sql: str) -> None:
-    with line.connect(source) as connection, connection.cursor() as cursor:
-        cursor.execute(sql)
-
-
-def ids(line: Line) -> list[int]:
-    with line.connect_target() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM merged.t ORDER BY id")
-        return [row[0] for row in cursor.fetchall()]
-
-
 @pytest.mark.timeout(900)
 def test_the_unit_file_runs_a_pipeline_restarts_it_and_stops_it(line: Line, tmp_path: Path) -> None:
     secret = "RUN_OPTIONS=--web-port 16066\nSHOP_PASSWORD=nobody-reads-this\n"
     with Systemd(tmp_path / "systemd", {"shop": line.pipeline_path}, {"shop": secret}) as systemd:
         systemd.ctl("start", SERVICE)
         execute(line, "s1", "INSERT INTO app.t_1 VALUES (1, 1)")
-        wait_for(systemd, lambda: ids(line) == [1], "row through the service")
+        wait_for(systemd, lambda: ids(line, "merged.t") == [1], "row through the service")
         pid = int(systemd.property(SERVICE, "MainPID"))
         parts = systemd.processes()
         assert not [part for part in parts if part.split()[1] == "root" and "shardmerge" in part]
@@ -72,7 +62,7 @@ def test_the_unit_file_runs_a_pipeline_restarts_it_and_stops_it(line: Line, tmp_
         systemd.run("kill", f"-{signal.SIGKILL}", str(pid))
         execute(line, "s2", "ALTER TABLE app.t_1 ADD COLUMN b INT")
         execute(line, "s2", "INSERT INTO app.t_1 VALUES (2, 2, 2)")
-        wait_for(systemd, lambda: ids(line) == [1, 2], "row after the restart")
+        wait_for(systemd, lambda: ids(line, "merged.t") == [1, 2], "row after the restart")
         assert systemd.property(SERVICE, "NRestarts") == "1"
         assert int(systemd.property(SERVICE, "MainPID")) not in (0, pid)
 
@@ -83,6 +73,6 @@ def test_the_unit_file_runs_a_pipeline_restarts_it_and_stops_it(line: Line, tmp_
         execute(line, "s1", "INSERT INTO app.t_1 (id) VALUES (3)")
 
         systemd.ctl("start", SERVICE)
-        wait_for(systemd, lambda: ids(line) == [1, 2, 3], "row of the time between")
+        wait_for(systemd, lambda: ids(line, "merged.t") == [1, 2, 3], "row of the time between")
         systemd.ctl("stop", SERVICE)
     assert os.listdir(tmp_path)

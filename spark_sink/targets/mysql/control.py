@@ -34,7 +34,7 @@ from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.interface import closed_error, taken_over
 
-from .control_tables import LATER_COLUMNS, OPTIONS, SLOTS, TABLES, TIDB_ONLY
+from .control_tables import LATER_COLUMNS, SLOTS, TABLES, TIDB_ONLY, make_tables, qualified
 from .session import MySqlSession
 
 _sessions = itertools.count()
@@ -58,7 +58,7 @@ class ControlStore:
 
     def table(self, name: str) -> str:
         """The quoted, qualified name of a control table."""
-        return f"{quote_identifier(self._database)}.{quote_identifier(name)}"
+        return qualified(self._database, name)
 
     def prepare(self) -> None:
         """Make the control database and its tables where they are missing."""
@@ -69,12 +69,9 @@ class ControlStore:
                 f"CREATE DATABASE IF NOT EXISTS {quote_identifier(self._database)}"
                 " CHARACTER SET utf8mb4"
             )
-        for name, definition in TABLES.items():
-            if name in TIDB_ONLY and not self._session.is_tidb:
-                continue
-            self._session.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
-            )
+        left_out = frozenset() if self._session.is_tidb else TIDB_ONLY
+        tables = {name: text for name, text in TABLES.items() if name not in left_out}
+        make_tables(self._session, self._database, tables)
         for name, column, definition in LATER_COLUMNS:
             self._add_column(name, column, definition)
 

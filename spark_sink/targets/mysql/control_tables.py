@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from shardmerge.schemas.model.names import quote_identifier
+
+from .session import MySqlSession
+
 TABLES = {
     "offsets": """(
         pipeline VARCHAR(64) NOT NULL,
@@ -106,3 +112,22 @@ SLOTS = 64
 """Rows of a pipeline in ``writer_slots``: many more than there are sessions that write at once."""
 # Names are compared byte by byte, and utf8mb4 keys of 255 characters fit from MySQL 5.7 on.
 OPTIONS = "ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+
+
+def qualified(database: str, name: str) -> str:
+    """The quoted, qualified name of a table of the control database."""
+    return f"{quote_identifier(database)}.{quote_identifier(name)}"
+
+
+def make_tables(session: MySqlSession, database: str, tables: Mapping[str, str]) -> None:
+    """Make tables of the control database where they are missing; outside a transaction.
+
+    Args:
+        session: The caller's.
+        database: The control database.
+        tables: Name → definition, as in ``TABLES``.
+    """
+    for name, definition in tables.items():
+        session.execute(
+            f"CREATE TABLE IF NOT EXISTS {qualified(database, name)} {definition} {OPTIONS}"
+        )

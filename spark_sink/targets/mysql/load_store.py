@@ -17,29 +17,32 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.plain import dump, from_plain
 from shardmerge.schemas.records.plain import load as from_bytes
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.load_state import Chunk, ChunkState, Load
 
-from .control_tables import OPTIONS
+from .control_tables import make_tables, qualified
 from .session import MySqlSession
 
-_PLACE = "pipeline, shard_source, shard_database, shard_table, version"
-_KEY = """
+LOAD_KEY = "pipeline, shard_source, shard_database, shard_table, version"
+"""The columns that name a load; see ``load_place``."""
+LOAD_COLUMNS = """
         pipeline VARCHAR(64) NOT NULL,
         shard_source VARCHAR(128) NOT NULL,
         shard_database VARCHAR(64) NOT NULL,
         shard_table VARCHAR(64) NOT NULL,
         version BIGINT NOT NULL,"""
+"""Their definitions, at the beginning of a table's."""
+OF_LOAD = " AND ".join(f"{column} = %s" for column in LOAD_KEY.split(", "))
+"""The condition for the rows of one load; its parameters are ``load_place``."""
 LOAD_TABLES = {
-    "loads": f"""({_KEY}
+    "loads": f"""({LOAD_COLUMNS}
         state LONGTEXT NOT NULL,
-        PRIMARY KEY ({_PLACE})
+        PRIMARY KEY ({LOAD_KEY})
     )""",
-    "load_chunks": f"""({_KEY}
+    "load_chunks": f"""({LOAD_COLUMNS}
         number INT NOT NULL,
         key_range LONGTEXT NOT NULL,
         state VARCHAR(8) NOT NULL,
@@ -47,7 +50,7 @@ LOAD_TABLES = {
         rows_read BIGINT NOT NULL,
         bytes_read BIGINT NOT NULL,
         read_before LONGTEXT NULL,
-        PRIMARY KEY ({_PLACE}, number)
+        PRIMARY KEY ({LOAD_KEY}, number)
     )""",
 }
 """The definitions of the two tables. ``version``: of the decision that orders the load."""
@@ -69,14 +72,11 @@ class LoadStore:
 
     def table(self, name: str) -> str:
         """The quoted, qualified name of a table."""
-        return f"{quote_identifier(self._database)}.{quote_identifier(name)}"
+        return qualified(self._database, name)
 
     def prepare(self) -> None:
         """Make the tables where they are missing; outside a transaction."""
-        for name, definition in LOAD_TABLES.items():
-            self._session.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
-            )
+        make_tables(self._session, self._database, LOAD_TABLES)
 
     def is_prepared(self) -> bool:
         """Whether the tables are there."""
@@ -91,8 +91,8 @@ class LoadStore:
         """All loads, those that are complete included; by shard and version."""
         chunks: dict[tuple[object, ...], list[Chunk]] = {}
         for *place, number, key_range, state, base, rows, size, end in self._session.query(
-            f"SELECT {_PLACE}, {_CHUNK} FROM {self.table('load_chunks')}"
-            f" WHERE pipeline = %s ORDER BY {_PLACE}, number",
+            f"SELECT {LOAD_KEY}, {_CHUNK} FROM {self.table('load_chunks')}"
+            f" WHERE pipeline = %s ORDER BY {LOAD_KEY}, number",
             (self._pipeline,),
         ):
             chunk = Chunk(
@@ -108,8 +108,8 @@ class LoadStore:
         return [
             replace(from_bytes(Load, _bytes(state)), chunks=tuple(chunks.get(tuple(place), ())))
             for *place, state in self._session.query(
-                f"SELECT {_PLACE}, state FROM {self.table('loads')}"
-                f" WHERE pipeline = %s ORDER BY {_PLACE}",
+                f"SELECT {LOAD_KEY}, state FROM {self.table('loads')}"
+                f" WHERE pipeline = %s ORDER BY {LOAD_KEY}",
                 (self._pipeline,),
             )
         ]
@@ -121,10 +121,10 @@ class LoadStore:
             before: The load as it was stored; None for a new one.
             after: The same load after the step.
         """
-        place = self._place(after)
+        place = load_place(self._pipeline, after)
         if before is None or replace(before, chunks=()) != replace(after, chunks=()):
             self._session.execute(
-                f"REPLACE INTO {self.table('loads')} ({_PLACE}, state)"
+                f"REPLACE INTO {self.table('loads')} ({LOAD_KEY}, state)"
                 " VALUES (%s, %s, %s, %s, %s, %s)",
                 (*place, dump(replace(after, chunks=())).decode()),
             )
@@ -134,7 +134,7 @@ class LoadStore:
                 continue
             end = chunk.read_before
             self._session.execute(
-                f"REPLACE INTO {self.table('load_chunks')} ({_PLACE}, {_CHUNK})"
+                f"REPLACE INTO {self.table('load_chunks')} ({LOAD_KEY}, {_CHUNK})"
                 " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     *place,
@@ -149,7 +149,7 @@ class LoadStore:
             )
         if len(known) > len(after.chunks):
             self._session.execute(
-                f"DELETE FROM {self.table('load_chunks')} WHERE {self._where} AND number >= %s",
+                f"DELETE FROM {self.table('load_chunks')} WHERE {OF_LOAD} AND number >= %s",
                 (*place, len(after.chunks)),
             )
 
@@ -178,13 +178,13 @@ class LoadStore:
         """
         changed = self._session.execute(
             f"UPDATE {self.table('load_chunks')} SET state = %s, rows_read = %s, bytes_read = %s,"
-            f" read_before = %s WHERE {self._where} AND number = %s AND base = %s AND state = %s",
+            f" read_before = %s WHERE {OF_LOAD} AND number = %s AND base = %s AND state = %s",
             (
                 ChunkState.DONE.value,
                 rows,
                 size,
                 dump(read_before).decode(),
-                *self._place(load),
+                *load_place(self._pipeline, load),
                 number,
                 base,
                 ChunkState.RUNNING.value,
@@ -194,32 +194,29 @@ class LoadStore:
 
     def is_given_out(self, load: Load, number: int, base: int) -> bool:
         """Whether a chunk is still given out at a base; its row is locked until then."""
-        rows = self._session.query(
-            f"SELECT state FROM {self.table('load_chunks')} WHERE {self._where}"
-            " AND number = %s AND base = %s FOR UPDATE",
-            (*self._place(load), number, base),
-        )
-        return bool(rows) and rows[0][0] == ChunkState.RUNNING.value
+        return self._locked_state(load, number, base) is ChunkState.RUNNING
 
     def is_done(self, load: Load, number: int, base: int) -> bool:
         """Whether a chunk that was given out at a base is marked as done, after a COMMIT was lost.
 
         Waits for a transaction that is still committing.
         """
+        return self._locked_state(load, number, base) is ChunkState.DONE
+
+    def _locked_state(self, load: Load, number: int, base: int) -> ChunkState | None:
+        """The state of a chunk that was given out at a base, with its row locked; None without."""
         rows = self._session.query(
-            f"SELECT state FROM {self.table('load_chunks')} WHERE {self._where}"
+            f"SELECT state FROM {self.table('load_chunks')} WHERE {OF_LOAD}"
             " AND number = %s AND base = %s FOR UPDATE",
-            (*self._place(load), number, base),
+            (*load_place(self._pipeline, load), number, base),
         )
-        return bool(rows) and rows[0][0] == ChunkState.DONE.value
+        return ChunkState(rows[0][0]) if rows else None
 
-    @property
-    def _where(self) -> str:
-        return " AND ".join(f"{column} = %s" for column in _PLACE.split(", "))
 
-    def _place(self, load: Load) -> tuple[object, ...]:
-        shard: ShardId = load.shard
-        return (self._pipeline, shard.source, shard.database, shard.table, load.version)
+def load_place(pipeline: str, load: Load) -> tuple[object, ...]:
+    """The values of ``LOAD_KEY`` for a load."""
+    shard = load.shard
+    return (pipeline, shard.source, shard.database, shard.table, load.version)
 
 
 def _bytes(text: str | bytes) -> bytes:

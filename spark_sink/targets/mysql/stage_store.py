@@ -16,20 +16,15 @@ from collections.abc import Sequence
 from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.spark_sink.loading.load_state import Load
 
-from .control_tables import OPTIONS
+from .control_tables import OPTIONS, make_tables, qualified
+from .load_store import LOAD_COLUMNS, LOAD_KEY, OF_LOAD, load_place
 from .session import MySqlSession
 
-_PLACE = "pipeline, shard_source, shard_database, shard_table, version"
 STAGE_TABLES = {
-    "load_stages": f"""(
-        pipeline VARCHAR(64) NOT NULL,
-        shard_source VARCHAR(128) NOT NULL,
-        shard_database VARCHAR(64) NOT NULL,
-        shard_table VARCHAR(64) NOT NULL,
-        version BIGINT NOT NULL,
+    "load_stages": f"""({LOAD_COLUMNS}
         stage VARCHAR(64) NOT NULL,
         copied_to BIGINT NOT NULL,
-        PRIMARY KEY ({_PLACE})
+        PRIMARY KEY ({LOAD_KEY})
     )""",
 }
 """``stage``: the attempt's table. ``copied_to``: number of its last row that is in the target."""
@@ -49,14 +44,11 @@ class StageStore:
 
     def table(self, name: str) -> str:
         """The quoted, qualified name of a table."""
-        return f"{quote_identifier(self._database)}.{quote_identifier(name)}"
+        return qualified(self._database, name)
 
     def prepare(self) -> None:
         """Make the table where it is missing; outside a transaction."""
-        for name, definition in STAGE_TABLES.items():
-            self._session.execute(
-                f"CREATE TABLE IF NOT EXISTS {self.table(name)} {definition} {OPTIONS}"
-            )
+        make_tables(self._session, self._database, STAGE_TABLES)
 
     def new_name(self, shard: ShardId) -> str:
         """A name for a table that no other attempt has."""
@@ -65,9 +57,9 @@ class StageStore:
     def register(self, load: Load, stage: str) -> None:
         """Within a transaction: from now on only this attempt counts."""
         self._session.execute(
-            f"REPLACE INTO {self.table('load_stages')} ({_PLACE}, stage, copied_to)"
+            f"REPLACE INTO {self.table('load_stages')} ({LOAD_KEY}, stage, copied_to)"
             " VALUES (%s, %s, %s, %s, %s, %s, 0)",
-            (*self._place(load), stage),
+            (*load_place(self._pipeline, load), stage),
         )
 
     def make(self, stage: str, columns: Sequence[tuple[str, str]]) -> None:
@@ -100,17 +92,16 @@ class StageStore:
         Other transactions that ask the same wait until this one ends.
         """
         rows = self._session.query(
-            f"SELECT stage, copied_to FROM {self.table('load_stages')} WHERE {self._where}"
-            " FOR UPDATE",
-            self._place(load),
+            f"SELECT stage, copied_to FROM {self.table('load_stages')} WHERE {OF_LOAD} FOR UPDATE",
+            load_place(self._pipeline, load),
         )
         return (str(rows[0][0]), int(rows[0][1])) if rows else None
 
     def advance(self, load: Load, copied_to: int) -> None:
         """Within the transaction of the rows: they are copied up to this row."""
         self._session.execute(
-            f"UPDATE {self.table('load_stages')} SET copied_to = %s WHERE {self._where}",
-            (copied_to, *self._place(load)),
+            f"UPDATE {self.table('load_stages')} SET copied_to = %s WHERE {OF_LOAD}",
+            (copied_to, *load_place(self._pipeline, load)),
         )
 
     def shards(self) -> list[ShardId]:
@@ -134,16 +125,9 @@ class StageStore:
             return
         self._session.execute(f"DROP TABLE IF EXISTS {self.table(current[0])}")
         self._session.execute(
-            f"DELETE FROM {self.table('load_stages')} WHERE {self._where}", self._place(load)
+            f"DELETE FROM {self.table('load_stages')} WHERE {OF_LOAD}",
+            load_place(self._pipeline, load),
         )
-
-    @property
-    def _where(self) -> str:
-        return " AND ".join(f"{column} = %s" for column in _PLACE.split(", "))
-
-    def _place(self, load: Load) -> tuple[object, ...]:
-        shard = load.shard
-        return (self._pipeline, shard.source, shard.database, shard.table, load.version)
 
     def _prefix(self, shard: ShardId) -> str:
         names = "\0".join((self._pipeline, shard.source, shard.database, shard.table))

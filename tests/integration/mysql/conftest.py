@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from shardmerge.local.servers.other_versions import NAMES, running_server
+from shardmerge.local.servers.processes import Supervisor
+from shardmerge.local.servers.source_servers import source_spec
 
 from .fuzz import data_directory, free_port
 from .twin import Twin
@@ -59,3 +61,26 @@ def twin(server: str, server_port: Callable[[str], int]) -> Iterator[Twin]:
     yield made
     made.reset([])
     made.close()
+
+
+@contextmanager
+def source_server(flavour: str, base: Path, server_id: int) -> Iterator[int]:
+    """The port of a server that writes a binlog, while the context lasts.
+
+    Args:
+        flavour: A name that ``source_spec`` knows.
+        base: A folder for its data.
+        server_id: The server's number.
+    """
+    directory = data_directory(base)
+    port, supervisor = free_port(), Supervisor(directory)
+    spec = source_spec(
+        flavour, "source", directory, port, server_id, cache=ROOT / ".local" / "cache"
+    )
+    supervisor.spawn(spec)
+    try:
+        supervisor.wait_healthy(spec)
+        yield port
+    finally:
+        supervisor.stop("source")
+        shutil.rmtree(directory, ignore_errors=True)

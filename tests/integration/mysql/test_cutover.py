@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,8 +17,6 @@ from shardmerge.cli.cutover.target_server import TargetServer
 from shardmerge.cli.cutover.tidying import DEFAULTS, ORIGIN, MergedTable, id_column, tidying
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
 from shardmerge.local.servers.mysql import PASSWORD, USER
-from shardmerge.local.servers.processes import Supervisor
-from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.errors import StackError, TargetClosed, TargetError
@@ -34,8 +31,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 from tests.running import wait_for
 
 from .compared_line import S1, TARGET, connected, execute, pipeline
-from .conftest import ROOT
-from .fuzz import data_directory, free_port
+from .conftest import source_server
 
 FLAVOURS = {"mysql80": "", "mariadb1011": "source"}
 APP, APP_PASSWORD = "cut_app", "cut-App-1"
@@ -49,16 +45,8 @@ def flavour(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def source_port(flavour: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a server that writes a binlog."""
-    directory = data_directory(tmp_path_factory.getbasetemp())
-    port, supervisor = free_port(), Supervisor(directory)
-    spec = source_spec(flavour, "source", directory, port, 901, cache=ROOT / ".local" / "cache")
-    supervisor.spawn(spec)
-    try:
-        supervisor.wait_healthy(spec)
+    with source_server(flavour, tmp_path_factory.getbasetemp(), 901) as port:
         yield port
-    finally:
-        supervisor.stop("source")
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @pytest.fixture

@@ -25,8 +25,6 @@ import pytest
 
 from shardmerge.connectors.sources.signal_table import prepare_signal_table
 from shardmerge.local.servers.mysql import PASSWORD, USER
-from shardmerge.local.servers.processes import Supervisor
-from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import parse
@@ -63,8 +61,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.staging import forget_stages
 
 from . import snapshot_run
 from .compared_line import S1, TARGET, connected, execute, pipeline
-from .conftest import ROOT
-from .fuzz import data_directory, free_port
+from .conftest import ROOT, source_server
 
 FLAVOURS = {"mysql80": "", "mariadb1011": "source"}
 CONTROL = "snapshot_control"
@@ -130,18 +127,11 @@ def flavour(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def port(flavour: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a server that is source and target."""
-    directory = data_directory(tmp_path_factory.getbasetemp())
-    number, supervisor = free_port(), Supervisor(directory)
-    spec = source_spec(flavour, "source", directory, number, 902, cache=ROOT / ".local" / "cache")
-    supervisor.spawn(spec)
-    try:
-        supervisor.wait_healthy(spec)
+    with source_server(flavour, tmp_path_factory.getbasetemp(), 902) as number:
         execute(number, "SET GLOBAL local_infile = 1")
         if flavour == "mysql80":
             execute(number, "SET GLOBAL binlog_rows_query_log_events = 1")
         yield number
-    finally:
-        supervisor.stop("source")
 
 
 @dataclass
