@@ -7,7 +7,7 @@ one counts, and all sends stand in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from .effects import Effects, JournalEntry, Rows, Send, SourceRecord, journalled
 
@@ -34,11 +34,8 @@ class RecordGroup:
         """The row behind the group's records, or None."""
         return self._puts[key] if key in self._puts else self._rows.get(key)
 
-    def keys(self) -> Iterable[bytes]:
+    def keys(self) -> Iterator[bytes]:
         """All row keys behind the group's records."""
-        return self._keys()
-
-    def _keys(self) -> Iterator[bytes]:
         yield from (key for key in self._rows.keys() if key not in self._puts)  # noqa: SIM118
         yield from (key for key, value in self._puts.items() if value is not None)
 

@@ -267,12 +267,8 @@ class CommandPages:
         self, request: web.Request, said: OperatorCommand, seen: str | None = None
     ) -> tuple[ChangeId, Decision]:
         """Write a command if the agents would carry it out, and would answer what was seen."""
-        said_fields = {
-            "by": said.by,
-            "client_address": request.remote or "",
-            "target": said.target,
-            "operation": _printable(str(said)),
-        }
+        told = _printable(str(said))
+        address = request.remote or ""
         try:
             answer = self._answer(said)
             if answer.outcome is Outcome.REFUSED:
@@ -288,9 +284,23 @@ class CommandPages:
                 )
             given = self._send(said)
         except ShardMergeError as error:
-            log.warning("command_denied", **said_fields, error=error)
+            log.warning(
+                "command_denied",
+                by=said.by,
+                client_address=address,
+                target=said.target,
+                operation=told,
+                error=error,
+            )
             raise
-        log.info("command_given", **said_fields, command=given)
+        log.info(
+            "command_given",
+            by=said.by,
+            client_address=address,
+            target=said.target,
+            operation=told,
+            command=given,
+        )
         return given, answer
 
 
