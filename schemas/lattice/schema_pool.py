@@ -50,8 +50,8 @@ class SchemaPool:
         """The pool after some uses ended and others began.
 
         Args:
-            minus: Schemas, one entry per use that ends. The pool holds at least these uses, once
-                those of ``plus`` have begun.
+            minus: Schemas, one entry per use that ends. Each use is one of the pool's, or one of
+                ``plus``.
             plus: Schemas, one entry per use that begins; a schema may be in both.
         """
         schemas, parts = self._schemas.mutate(), self._parts.mutate()

@@ -18,7 +18,7 @@ means; a test proves that every raise names a code of that registry.
     │       └── WriterReplaced     another writer has the pipeline now
     ├── StackError                 Kafka, Connect or the local stack is not in the required state
     ├── ConfigError                the settings are wrong; raised only at start
-    ├── AccessDenied               somebody may not do on the pages what was asked for
+    ├── AccessDenied               the user may not do on the pages what was asked for
     └── InternalError              an invariant of our own is broken; never caught
 
 A conflict between shards is not an exception: it is a value, see ``lattice.joined.Conflict``.
@@ -143,7 +143,7 @@ class ConfigError(ShardMergeError):
 
 
 class AccessDenied(ShardMergeError):
-    """Somebody may not do on the pages what was asked for."""
+    """The user may not do on the pages what was asked for."""
 
 
 class InternalError(ShardMergeError):

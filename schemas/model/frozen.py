@@ -23,7 +23,7 @@ else:
         """``dataclasses.replace`` for a class with slots and without ``__post_init__``.
 
         Raises:
-            TypeError: It is another class, or it has no such field.
+            TypeError: The class has ``__post_init__``, or fields without slots, or lacks a field.
         """
         return _copying(value.__class__)(value, changes)
 

@@ -29,7 +29,7 @@ class OriginPart(StrEnum):
     DATABASE = "database"
     TABLE = "table"
     SHARD = "shard"
-    """All three, as ``source/database.table``."""
+    """Source, database and table, as ``source/database.table``."""
     POSITION = "position"
     """The position in the source that the row came from, different in every row. Only shards
     without a primary key have this column: it is their primary key in the target."""
@@ -78,7 +78,7 @@ _PARTS = {part.column_id: part for part in OriginPart if part is not OriginPart.
 _GROUP_PREFIX = f"{OriginPart.GROUP.column_id}:"
 _GROUP_TYPE = re.compile(rf"(?:varchar\((\d+)\)|({'|'.join(INTEGER_NAMES)})( unsigned)?)", re.I)
 _MAX_GROUP_CHARACTERS = 191
-"""As a key of utf8mb4 so many characters take 764 of InnoDB's 3,072 bytes."""
+"""In utf8mb4 these characters take 764 of the 3,072 bytes that InnoDB allows a key."""
 _BITS = dict(zip(INTEGER_NAMES, (8, 16, 24, 32, 64), strict=True))
 DEFAULT_GROUP_TYPE = "varchar(64)"
 

@@ -151,7 +151,8 @@ def _policies(entry: Mapping[str, Any], where: str, mode: Mode) -> RoutePolicies
         )
     if policies.keyless is Keyless.REFUSE and policies.origin.position is not None:
         raise ConfigError(
-            f"{where}: keyless = 'refuse' keeps rows out that origin's position is the key of",
+            f"{where}: origin's position is the key of rows without a primary key, and "
+            "keyless = 'refuse' lets no such row in",
             hint="leave one of them out",
             code="SM-5304",
         )

@@ -107,8 +107,8 @@ def unread_difference(reason: str) -> Difference:
 def in_fingerprint(subject: str) -> bool:
     """Whether every change of such a part changes the fingerprint that a look compares first.
 
-    It does not of checks, foreign keys and partitions: the fingerprint only has their names, or
-    whether there are any.
+    Changes of checks, foreign keys and partitions may leave the fingerprint as it is: it only has
+    their names, or whether there are any.
     """
     return subject.partition(":")[0] not in ("check", "foreign key", "partitioning")
 

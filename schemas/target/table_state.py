@@ -72,7 +72,7 @@ class TableState:
         return {subject: part for subject, part in parts.items() if part != ""}
 
     def value(self, subject: str) -> Column | Index | Check | None:
-        """The column, index or check of a subject, with all that does not count."""
+        """The column, index or check of a subject, with its comment and the like."""
         kind, _, name = subject.partition(":")
         schema = self.schema
         if schema is None:
@@ -132,7 +132,17 @@ def executed_state(
 def state_after(
     state: TableState, actions: Sequence[Action], target: TargetTable, context: ServerContext
 ) -> TableState:
-    """The table after one more statement; ``executed_state`` says what comes in and is raised."""
+    """The table after one more statement.
+
+    Args:
+        state: The table before it.
+        actions: What the statement does.
+        target: The table's name.
+        context: See ``executed_state``.
+
+    Raises:
+        UnsupportedDDL: The statement contradicts the ones before it.
+    """
     schema = state.schema
     match actions:
         case [Adoption() as adoption]:

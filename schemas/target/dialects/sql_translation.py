@@ -307,7 +307,7 @@ def _cast(node: exp.Expression) -> str:
 
 
 _BITS_OF_LONG = 63
-"""Of a bigint's value, besides the sign."""
+"""Bits of a bigint, without that of its sign."""
 
 
 def _bits(node: exp.Expression) -> str:
