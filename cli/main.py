@@ -77,6 +77,10 @@ COMMANDS = {
         "shardmerge.cli.planning.command:plan",
         "Show what the targets would do at each step of a rollout. Nothing is changed anywhere.",
     ),
+    "rebuild": (
+        "shardmerge.cli.rebuild.command:rebuild",
+        "Load TARGET (DATABASE.TABLE) anew from its shards while it serves, and swap the tables.",
+    ),
     "replay": (
         "shardmerge.cli.replay:replay",
         "Repeat a pipeline's decisions and show each step: what came, what was decided and why.",

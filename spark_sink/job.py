@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import FrameType
 
@@ -20,7 +21,13 @@ from shardmerge.connectors.kafka.record_formats import awaited_record_format
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.log_lines import set_up
 from shardmerge.connectors.metrics.endpoint import serve
-from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
+from shardmerge.schemas.model.errors import (
+    ConfigError,
+    ShardMergeError,
+    StackError,
+    StateReplaced,
+    TargetError,
+)
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
@@ -35,8 +42,10 @@ from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.kafka.topic_tail import TopicTail
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
+from shardmerge.spark_sink.rebuilding.merge import Merge
 from shardmerge.spark_sink.targets.interface import Target
 from shardmerge.spark_sink.targets.kinds import open_target
+from shardmerge.spark_sink.targets.mysql.shadow_merges import shadow_merge
 
 log = logger(__name__)
 
@@ -66,21 +75,39 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     Raises:
         ShardMergeError: The sink cannot start, or must not go on.
     """
-    kafka = pipeline.kafka
-    check_admitted(kafka)
+    check_admitted(pipeline.kafka)
+    while not stopped.requested:
+        merge = Merge(pipeline, pipeline.name)
+        if settings.rebuild is not None:
+            merge = shadow_merge(pipeline, settings.rebuild)
+        try:
+            _run_merge(settings, merge, stopped)
+        except StateReplaced as error:
+            log.info("state_replaced", reason=error.message)
+
+
+def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
+    """Run the sink until ``stopped`` is requested, or its state is replaced.
+
+    Raises:
+        StateReplaced: A rebuilt table took a target's place.
+        ShardMergeError: The sink cannot start, or must not go on.
+    """
+    pipeline, kafka = merge.pipeline, merge.pipeline.kafka
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
-    target = open_target(settings, pipeline)
+    target = open_target(settings, replace(pipeline, name=merge.state_name))
     target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
     create_topics(kafka, topics.own_topics(pipeline))
     epoch = _take_over(target, stopped)
-    log.info("sink_started", pipeline=pipeline.name, writer_epoch=epoch)
+    log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
     reach("epoch-taken")
     statements = StatementRunner(lambda: target.journal_of_thread(epoch))
     tail = TopicTail(kafka, tailed_topics(pipeline))
     arrivals = Arrivals(kafka, frozenset(tailed_topics(pipeline)))
-    publisher = ProgressPublisher(kafka, topics.sink_progress(pipeline).name, format_)
+    topic = "" if merge.shadow else topics.sink_progress(pipeline).name
+    publisher = ProgressPublisher(kafka, topic, format_)
     driver = Driver(
         pipeline,
         intake=Intake(
@@ -90,6 +117,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
             format_,
             orders_partitions=target.batches.orders_partitions,
             arrivals=arrivals,
+            as_read=merge.as_read,
         ),
         control=target.state,
         journal=target.journal(epoch),
@@ -113,7 +141,7 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
         tail.close()
         arrivals.close()
         target.close()
-    log.info("sink_ended", pipeline=pipeline.name)
+    log.info("sink_ended", pipeline=merge.state_name)
 
 
 def _serve_metrics(settings: SinkSettings, driver: Driver, kafka: Kafka) -> Callable[[], None]:

@@ -8,6 +8,8 @@ import click
 
 from shardmerge.cli.endings import imported
 from shardmerge.cli.options import pipeline_option
+from shardmerge.cli.parameters import Target
+from shardmerge.schemas.model.names import TargetTable
 
 
 @click.command()
@@ -48,6 +50,7 @@ def agents(
 @click.option("--metrics-host", help="Address of the metrics.  [default: 127.0.0.1]")
 @click.option("--metrics-port", help="Port of the metrics; 0 for none.  [default: 0]")
 @click.option("--metrics-per-shard", is_flag=True, help="Serve metrics of every shard, too.")
+@click.option("--rebuild", type=Target(), hidden=True, help="For `shardmerge rebuild`.")
 def sink(
     path: Path,
     *,
@@ -55,6 +58,7 @@ def sink(
     metrics_host: str | None,
     metrics_port: str | None,
     metrics_per_shard: bool,
+    rebuild: TargetTable | None,
 ) -> None:
     """Run the sink, which applies rows and statements to the target, until TERM.
 
@@ -73,4 +77,5 @@ def sink(
         word for name, value in given.items() if value is not None for word in (name, value)
     ]
     arguments += ["--metrics-per-shard"] if metrics_per_shard else []
+    arguments += ["--rebuild", str(rebuild)] if rebuild is not None else []
     raise SystemExit(imported("shardmerge.spark_sink.job", "spark").main(arguments))

@@ -36,10 +36,19 @@ class LinePassing:
         pipeline: The pipeline of the shards.
         shards: The shards that are compared.
         patience_s: How many seconds to wait for the target.
+        state_name: Stands for the pipeline in the control tables; "" for the pipeline's name.
     """
 
-    def __init__(self, pipeline: Pipeline, shards: Sequence[ShardId], patience_s: float) -> None:
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        shards: Sequence[ShardId],
+        patience_s: float,
+        *,
+        state_name: str = "",
+    ) -> None:
         self._pipeline = pipeline
+        self._state_name = state_name or pipeline.name
         self._shards = shards
         self._patience_s = patience_s
         names = {shard.source for shard in shards}
@@ -102,13 +111,13 @@ class LinePassing:
             cursor.execute(
                 f"SELECT topic, partition_number, next_offset FROM {control}.offsets"
                 " WHERE pipeline = %s",
-                (self._pipeline.name,),
+                (self._state_name,),
             )
             stored = {(row[0], int(row[1])): int(row[2]) for row in cursor.fetchall()}
             cursor.execute(
                 "SELECT topic, partition_number, next_offset, shard_source, shard_database,"
                 f" shard_table FROM {control}.shared_offsets WHERE pipeline = %s",
-                (self._pipeline.name,),
+                (self._state_name,),
             )
             for topic, partition, offset, *shard in cursor.fetchall():
                 if ShardId(*shard) in self._shards:

@@ -25,10 +25,13 @@ class TopicFacts:
 
     Args:
         pipeline: The pipeline.
+        shown: Gives what the topics say as it has to be compared.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._pipeline = pipeline
+    def __init__(
+        self, pipeline: Pipeline, shown: Callable[[Picture], Picture] = lambda picture: picture
+    ) -> None:
+        self._pipeline, self._shown = pipeline, shown
         self._changes: dict[tuple[str, int, int], ChangeId] = {}
         """Target, version and time of a decision → the change that it decides; kept, because a
         decision does not change, and to decode all of them takes seconds."""
@@ -49,7 +52,7 @@ class TopicFacts:
                 ends = self._schema_ends(reader)
                 # A decision precedes its request, so the requests are read later.
                 picture = self.picture()
-                found = facts_of(picture, target, self._readings(reader))
+                found = facts_of(self._shown(picture), target, self._readings(reader))
                 decided = self._all_decided(reader, picture, ends)
             return replace(found, executed=found.executed and decided)
 

@@ -13,8 +13,9 @@ means; a test proves that every raise names a code of that registry.
     │   ├── UnknownSchemaVersion   a record's schema fingerprint is not known here
     │   └── BarrierRegressed       a high watermark went back: the topic was created anew
     ├── TargetError                the target refused a statement or a row
-    │   ├── TargetClosed           applications write to the target now: it was cut over
+    │   ├── TargetClosed           the sink may not change the target now
     │   └── TargetLost             this process can do nothing more with the target
+    │       ├── StateReplaced      a rebuilt table took a target's place
     │       └── WriterReplaced     another writer has the pipeline now
     ├── StackError                 Kafka, Connect or the local stack is not in the required state
     ├── ConfigError                the settings are wrong; raised only at start
@@ -117,9 +118,9 @@ class TargetError(ShardMergeError):
 
 
 class TargetClosed(TargetError):
-    """The target was cut over, so nothing of the pipeline may change it.
+    """The target was cut over, or a rebuilt table takes its place: the sink may not change it.
 
-    It is ``retryable``: the way back opens the target again.
+    It is ``retryable``: the target can be opened again.
     """
 
 
@@ -127,6 +128,13 @@ class TargetLost(TargetError):
     """This process can do nothing more with the target, and ends.
 
     The error says nothing about the statement or the row: another process may succeed with it.
+    """
+
+
+class StateReplaced(TargetLost):
+    """A rebuilt table took a target's place: what the sink remembers of the target is not true.
+
+    The sink reads its state from the target again.
     """
 
 

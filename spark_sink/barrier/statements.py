@@ -40,6 +40,7 @@ from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 
 from .applied import RowProgress, rows_agree
+from .closing import Closing
 from .decisions import StatementKey, TargetDecisions
 from .passed_debts import carried_debts, forbids_null, without_not_null
 from .read_again import awaited_rereads, awaited_text, stands_held
@@ -197,10 +198,11 @@ def executing(statement: OpenStatement) -> OpenStatement:
     return statement
 
 
-def awaiting_opening(statement: OpenStatement) -> OpenStatement:
-    """The statement as it stands on a target that was cut over."""
-    detail = "waits, because its target was cut over"
-    return replace(statement, state=StatementState.WAITING, detail=detail, code="SM-1626")
+def awaiting_opening(statement: OpenStatement, why: Closing) -> OpenStatement:
+    """The statement as it stands on a target that the sink may not change."""
+    detail = f"waits, because {why.clause}"
+    code = "SM-1626" if why is Closing.CUT_OVER else why.code
+    return replace(statement, state=StatementState.WAITING, detail=detail, code=code)
 
 
 def frontier(target: TargetDecisions, executed: Collection[StatementKey]) -> int:

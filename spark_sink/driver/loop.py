@@ -70,7 +70,7 @@ class Driver:
     * ``StatementOutcomes``: which statements are executed or refused,
     * ``ShardHolds``: which rows cannot be applied,
     * ``ShardRemovals``: which TRUNCATEs are not carried out,
-    * ``ClosedTargets``: which targets were cut over,
+    * ``ClosedTargets``: which targets the sink may not change,
     * ``RowTopicCheck``: for which row topics the offsets are stored,
     * ``BatchRuns``: how large batches are, and which targets fail,
     * ``LoadRuns``: which shards are read by the sink itself, and how far that is,
@@ -173,6 +173,7 @@ class Driver:
             ContractError: The ddl topic contradicts itself or the journal, or a shard's rows come
                 from another topic than before.
         """
+        self._closed.load()
         self._outcomes.load()
         self._rows.load()
         self._row_topics.load()
@@ -223,6 +224,7 @@ class Driver:
             Whether anything moved, so that another round is worth it at once.
 
         Raises:
+            StateReplaced: A rebuilt table took a target's place: the state must be read anew.
             ShardMergeError: The sink must stop: another writer took over, or a topic breaks its
                 contract.
         """
@@ -244,8 +246,10 @@ class Driver:
         ended |= self._loads.go_on(batch, self._state())
         moved = self._batches.run(batch)
         reach("batch-applied")
-        # The table of a target that was cut over belongs to the applications.
-        self._drift.step(self._outcomes.executed, self._statements.busy | self._closed.targets)
+        # The sink may not change the table of a closed target.
+        self._drift.step(
+            self._outcomes.executed, self._statements.busy | self._closed.targets.keys()
+        )
         self._reports.publish(batch.targets, self._batches.failing)  # 6
         reach("progress-published")
         self.metrics.round_ended()

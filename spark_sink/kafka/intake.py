@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from shardmerge.connectors.debezium.signals import notice
 from shardmerge.connectors.event_log import logger
@@ -16,6 +16,7 @@ from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.schemas.records.topic_records import decision_of
 from shardmerge.spark_sink.barrier.applied import Watermarks
@@ -63,6 +64,7 @@ class Intake:
         orders_partitions: Whether the target can apply partitions in their common order
             (``ordered_partitions``).
         arrivals: Ends a wait as soon as rows or decisions arrive. None: waits are short instead.
+        as_read: Gives each decision of the topic as it has to be followed here.
 
     Attributes:
         decisions: Everything decided, as far as read.
@@ -85,6 +87,7 @@ class Intake:
         *,
         orders_partitions: bool = False,
         arrivals: Arrivals | None = None,
+        as_read: Callable[[Decision], Decision] = lambda decision: decision,
     ) -> None:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
@@ -94,6 +97,7 @@ class Intake:
         self.scans: dict[tuple[str, str], list[int]] = {}
         self.unreadable: dict[Partition, int] = {}
         self._offsets = offsets
+        self._as_read = as_read
         self._tail = tail
         self._format = format_
         self._ddl_topic = topics.ddl(pipeline).name
@@ -161,7 +165,7 @@ class Intake:
         if event.value is None:
             return False
         place = f"{event.topic}@{event.offset}"
-        return self.decisions.add(decision_of(self._format.read(event.value), place))
+        return self.decisions.add(self._as_read(decision_of(self._format.read(event.value), place)))
 
     def _read_notices(self) -> None:
         """Take the connectors' notices. While a registry is away, the rest is kept for later."""

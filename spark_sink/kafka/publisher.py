@@ -25,6 +25,11 @@ class ProgressPublisher:
     """Sends the progress of each target to a compacted topic, keyed by the target.
 
     When a record gets lost, the next change replaces it; no decision depends on these records.
+
+    Args:
+        kafka: The brokers.
+        topic: Of the records; "" for a sink whose progress is sent to nobody.
+        format_: Of the records.
     """
 
     def __init__(self, kafka: Kafka, topic: str, format_: RecordFormat = AVRO) -> None:
@@ -60,6 +65,13 @@ class ProgressPublisher:
         sent_at = self._sent_at.get(record.target, 0.0)
         if last == record and time.monotonic() - sent_at < RENEWED_S:
             return record
+        if self._topic:
+            self._send(record, now_ms)
+        self._sent[record.target] = record
+        self._sent_at[record.target] = time.monotonic()
+        return record
+
+    def _send(self, record: SinkProgress, now_ms: int) -> None:
         value = self._format.write(replace(record, ts_ms=now_ms))
         headers = [("target", str(record.target).encode())]
         try:
@@ -68,9 +80,6 @@ class ProgressPublisher:
             raise StackError(
                 f"the sink's progress cannot be written to Kafka: {error}", code="SM-4107"
             ) from error
-        self._sent[record.target] = record
-        self._sent_at[record.target] = time.monotonic()
-        return record
 
     def close(self) -> None:
         """Wait until the records are delivered, at most ``_FLUSH_S`` seconds."""

@@ -44,7 +44,7 @@ def waiting_kind(
         paused: The paused shards of the target.
         unread: Whether the shard's row topic is not read at all.
     """
-    if not progress.waiting or plan.closed:
+    if not progress.waiting or plan.closed is not None:
         return None
     shard, stop = progress.shard, plan.stops.get(progress.shard)
     if unread:

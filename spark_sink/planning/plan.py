@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
 from shardmerge.spark_sink.barrier.gates import Stop, first_stop, key_stop
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
@@ -43,7 +44,7 @@ class TargetPlan:
         stops: Shard → the first gate that may not be passed; a shard without one is not held up.
         blocked: Shard with a first load → index of the first gate that may not be passed for any
             reason but the load; the number of gates when there is none (``load_rules``).
-        closed: Whether the target was cut over.
+        closed: Why the sink may not change the target; None when it may.
     """
 
     target: TargetTable
@@ -51,7 +52,7 @@ class TargetPlan:
     open: tuple[OpenStatement, ...]
     stops: Mapping[ShardId, Stop]
     blocked: Mapping[ShardId, int] = field(default_factory=dict)
-    closed: bool = False
+    closed: Closing | None = None
 
     @property
     def ready(self) -> tuple[OpenStatement, ...]:
@@ -138,9 +139,9 @@ def _plan_target(
     executed = state.executed.get(target.target, ())
     refused = state.refused.get(target.target, {})
     open_now = open_statements(target, executed, refused, state.rows)
-    if target.target in state.closed:
-        waiting = tuple(awaiting_opening(statement) for statement in open_now)
-        return TargetPlan(target.target, frontier(target, executed), waiting, {}, closed=True)
+    if (why := state.closed.get(target.target)) is not None:
+        waiting = tuple(awaiting_opening(statement, why) for statement in open_now)
+        return TargetPlan(target.target, frontier(target, executed), waiting, {}, closed=why)
     if target.target in state.busy:
         open_now = tuple(executing(statement) for statement in open_now)
     reached = frontier(target, executed)

@@ -17,6 +17,7 @@ from shardmerge.schemas.records.progress import (
 )
 from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.barrier import open_transaction
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.gates import Stop
 from shardmerge.spark_sink.barrier.partitions import Partition, stream_of
@@ -27,11 +28,7 @@ from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST
 from .plan import TargetPlan
 from .ranges import RowHold
 
-CLOSED_HINT = (
-    "nothing has to be done; `shardmerge cutover --undo` is the way back as long as no application "
-    "has written to the target"
-)
-CLOSED = "SM-1617"
+CLOSED = Closing.CUT_OVER.code
 """The code of rows that are not applied because their target was cut over."""
 
 
@@ -171,9 +168,9 @@ def _shard(
     running: OpenStatement | Truncation | None,
 ) -> ShardProgress:
     offset = sum(rows.at(partition).offset for partition in rows.partitions_of(shard))
-    if plan.closed:
-        reason = "its rows stay in Kafka, because the target was cut over"
-        return ShardProgress(shard, offset, reason, CLOSED_HINT, code="SM-1617")
+    if (why := plan.closed) is not None:
+        reason = f"its rows stay in Kafka, because {why.clause}"
+        return ShardProgress(shard, offset, reason, why.hint, code=why.code)
     if reason := reason_unread(decisions, shard):
         hint = "write the routing rules, or name the tables, so that each topic has one shard"
         return ShardProgress(shard, offset, reason, hint, code="SM-1610")

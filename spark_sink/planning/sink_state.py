@@ -9,6 +9,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.spark_sink.barrier.applied import RowProgress
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.barrier.statements import Refused
@@ -27,7 +28,7 @@ class SinkState:
         rows: How far rows are applied.
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
         busy: Targets on which statements run: nothing else is done with them meanwhile.
-        closed: Targets that were cut over: nothing is done with them.
+        closed: Targets that the sink may not change, and why.
         resting: Shard that has met a row which cannot be applied, and waits until it is tried
             again → the position of that row, or of the gate where the shard waits.
         truncations: Shard → the first TRUNCATE that was met and is not carried out.
@@ -48,7 +49,7 @@ class SinkState:
     rows: RowProgress = field(default_factory=RowProgress)
     safe_ends: Mapping[Partition, int] = field(default_factory=dict)
     busy: Collection[TargetTable] = ()
-    closed: Collection[TargetTable] = ()
+    closed: Mapping[TargetTable, Closing] = field(default_factory=dict)
     resting: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
     truncations: Mapping[ShardId, Truncation] = field(default_factory=dict)
     ordered: Mapping[Stream, Closure | None] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from pathlib import Path
 from shardmerge.connectors.failpoints import failpoint
 from shardmerge.connectors.log_lines import PLAIN, add_log_option, form_of
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import TargetTable
 
 from .failpoints import PLACES, SETTING
 
@@ -42,6 +43,7 @@ class SinkSettings:
             loopback is for closed networks only.
         metrics_port: Port of the metrics, at ``/metrics``; 0 for none.
         metrics_per_shard: 1 if every shard is to have metrics of its own, too: two series for each.
+        rebuild: The target whose shadow is filled, instead of applying everything.
     """
 
     pipeline_file: Path
@@ -54,6 +56,7 @@ class SinkSettings:
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0
     metrics_per_shard: bool = False
+    rebuild: TargetTable | None = None
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
@@ -89,6 +92,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         default=env.get(METRICS_PER_SHARD, "0") == "1",
         help=f"metrics of every shard, too ({METRICS_PER_SHARD}=1)",
     )
+    parser.add_argument("--rebuild", metavar="DATABASE.TABLE", help="fill the shadow of a target")
     options = parser.parse_args(arguments)
     if (per_shard := env.get(METRICS_PER_SHARD, "0")) not in ("0", "1"):
         raise ConfigError(f"{METRICS_PER_SHARD} must be 0 or 1, not {per_shard!r}", code="SM-5501")
@@ -109,6 +113,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         metrics_host=options.metrics_host,
         metrics_port=_port("--metrics-port", options.metrics_port),
         metrics_per_shard=options.metrics_per_shard,
+        rebuild=TargetTable(*options.rebuild.split(".", 1)) if options.rebuild else None,
     )
 
 

@@ -20,11 +20,11 @@ from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
-from shardmerge.spark_sink.planning.progress import CLOSED_HINT
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 from .drift_interface import DriftStore, TableLooks
@@ -57,13 +57,10 @@ def taken_over(current: int, epoch: int) -> WriterReplaced:
     )
 
 
-def closed_error(target: TargetTable | None) -> TargetClosed:
-    """The error for rows and statements of a target that was cut over."""
+def closed_error(target: TargetTable | None, why: Closing = Closing.CUT_OVER) -> TargetClosed:
+    """The error for rows and statements of a target that the sink may not change."""
     return TargetClosed(
-        f"{target} was cut over: applications write to it, and the sink does not",
-        retryable=True,
-        hint=CLOSED_HINT,
-        code="SM-1617",
+        f"{target} is not changed: {why.clause}", retryable=True, hint=why.hint, code=why.code
     )
 
 
@@ -89,8 +86,12 @@ class WriterState(Protocol):
         """Partition → next offset to apply; every partition that was ever applied."""
         ...
 
-    def closed_targets(self) -> frozenset[TargetTable]:
-        """The targets that were cut over: the sink changes nothing there."""
+    def closed_targets(self) -> Mapping[TargetTable, Closing]:
+        """The targets that the sink may not change, and why."""
+        ...
+
+    def swaps(self) -> int:
+        """The number of the latest rebuild whose table is in its target's place; 0 without one."""
         ...
 
     def rows(self) -> dict[TargetTable, int]:

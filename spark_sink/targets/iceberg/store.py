@@ -19,6 +19,7 @@ from typing import TypeVar
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
@@ -97,9 +98,13 @@ class IcebergStore:
             for partition, offset in state.offsets.items()
         }
 
-    def closed_targets(self) -> frozenset[TargetTable]:
-        """None: Iceberg targets cannot be cut over."""
-        return frozenset()
+    def swaps(self) -> int:
+        """See the protocol; Iceberg tables are not rebuilt."""
+        return 0
+
+    def closed_targets(self) -> Mapping[TargetTable, Closing]:
+        """None: Iceberg targets are neither cut over nor rebuilt."""
+        return {}
 
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""

@@ -13,9 +13,10 @@ Theory of operation of a transaction that applies rows (``fence``, then ``advanc
    that the stored offset is where they begin. So of two writers of one partition one is refused. A
    shared topic has a row for each partition and shard, in a table of its own.
 
-A target that was cut over is *closed*. ``fence`` reads that mark by the same locking query, and
-refuses the transaction. ``cutover_store.close`` needs the epoch's lock exclusively. So once it has
-returned, no transaction of the sink is open on the target, and none can begin.
+A target that was cut over, or changes places with its shadow, is *closed*. ``fence`` reads that
+mark by the same locking query, and refuses the transaction. ``cutover_store.close`` needs the
+epoch's lock exclusively. So once it has returned, no transaction of the sink is open on the target,
+and none can begin.
 
 When the acknowledgement of a COMMIT is lost, the stored offset tells whether it took effect
 (``offset_of``, which waits for a transaction that is still committing).
@@ -29,6 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shardmerge.schemas.model.errors import TargetError, WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
@@ -205,16 +207,25 @@ class ControlStore:
         )
         return int(rows[0][0])
 
-    def closed_targets(self) -> frozenset[TargetTable]:
-        """The targets that were cut over."""
-        return frozenset(
-            TargetTable(database, table)
-            for database, table in self._session.query(
-                f"SELECT target_database, target_table FROM {self.table('cutovers')}"
-                " WHERE pipeline = %s AND closed = 1",
+    def closed_targets(self) -> dict[TargetTable, Closing]:
+        """The targets that the sink may not change, and why."""
+        return {
+            TargetTable(database, table): Closing(int(closed))
+            for database, table, closed in self._session.query(
+                f"SELECT target_database, target_table, closed FROM {self.table('cutovers')}"
+                " WHERE pipeline = %s AND closed <> 0",
                 (self._pipeline,),
             )
+        }
+
+    def swaps(self) -> int:
+        """The number of the latest rebuild whose table is in its target's place; 0 without one."""
+        ((number,),) = self._session.query(
+            f"SELECT COALESCE(MAX(number), 0) FROM {self.table('rebuilds')}"
+            " WHERE pipeline = %s AND stage IN ('swapped', 'ended')",
+            (self._pipeline,),
         )
+        return int(number)
 
     def lock_epoch(self) -> None:
         """Within a transaction: wait for all transactions with ``fence``, and let none begin.
@@ -236,7 +247,7 @@ class ControlStore:
 
         Raises:
             WriterReplaced: The epoch is not the current one.
-            TargetClosed: The target was cut over.
+            TargetClosed: The target was cut over, or changes places with its shadow.
         """
         if self._session.is_tidb:
             # TiDB refuses LOCK IN SHARE MODE (error 1235). With tidb_enable_noop_functions it
@@ -263,7 +274,7 @@ class ControlStore:
         if int(current) != epoch:
             raise taken_over(int(current), epoch)
         if is_closed:
-            raise closed_error(target)
+            raise closed_error(target, Closing(int(is_closed)))
 
     def offset_of(self, partition: Partition) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""

@@ -73,6 +73,17 @@ TABLES = {
             ON UPDATE CURRENT_TIMESTAMP(3),
         PRIMARY KEY (pipeline, target_database, target_table)
     )""",
+    "rebuilds": """(
+        pipeline VARCHAR(64) NOT NULL,
+        number INT NOT NULL,
+        target_database VARCHAR(64) NOT NULL,
+        target_table VARCHAR(64) NOT NULL,
+        stage VARCHAR(16) NOT NULL,
+        record LONGTEXT NOT NULL,
+        changed_at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)
+            ON UPDATE CURRENT_TIMESTAMP(3),
+        PRIMARY KEY (pipeline, number)
+    )""",
     "ddl_journal": """(
         pipeline VARCHAR(64) NOT NULL,
         target_database VARCHAR(64) NOT NULL,

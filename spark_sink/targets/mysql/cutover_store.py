@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.barrier.closing import Closing
 
 from .control import ControlStore
 from .ddl.ddl_lock import lock_name
@@ -46,11 +47,11 @@ class CutoverStore:
         self._table = control.table("cutovers")
 
     def read(self) -> tuple[str, bool]:
-        """The stored record, or "" without one, and whether the target is closed."""
+        """The stored record, or "" without one, and whether the target was cut over."""
         rows = self._session.query(
             f"SELECT record, closed FROM {self._table} WHERE {_WHERE}", self._place
         )
-        return (str(rows[0][0]), bool(rows[0][1])) if rows else ("", False)
+        return (str(rows[0][0]), rows[0][1] == Closing.CUT_OVER) if rows else ("", False)
 
     def keep(self, record: str) -> None:
         """Store a record. The mark that closes the target stays as it is."""
@@ -67,7 +68,20 @@ class CutoverStore:
             TargetError: A statement or transaction of the sink did not end in time. It is
                 ``retryable``.
         """
-        self._mark(closed=True)
+        self._mark(Closing.CUT_OVER)
+
+    def close_for_swap(self) -> None:
+        """As ``close``, while the target changes places with its shadow.
+
+        Raises:
+            TargetError: See ``close``.
+        """
+        self._session.execute(
+            f"INSERT IGNORE INTO {self._table}"
+            " (pipeline, target_database, target_table, closed, record) VALUES (%s, %s, %s, 0, '')",
+            self._place,
+        )
+        self._mark(Closing.SWAPPING)
 
     def reopen(self) -> None:
         """Allow the sink to change the target again.
@@ -75,7 +89,7 @@ class CutoverStore:
         Raises:
             TargetError: See ``close``.
         """
-        self._mark(closed=False)
+        self._mark(None)
 
     def forget(self) -> None:
         """Remove the record and the mark."""
@@ -83,23 +97,25 @@ class CutoverStore:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other calls of ``cutover`` for this target out, as long as the context lasts.
+        """Keep other calls of ``cutover`` and ``rebuild`` for this target out meanwhile.
 
         Raises:
             TargetError: Another call is running.
         """
         name = lock_name(self._pipeline, self._target).replace("-ddl-", "-cut-")
-        with self._locked(name, 0, "another call of shardmerge cutover for this target is running"):
+        with self._locked(
+            name, 0, "another shardmerge cutover or rebuild of this target is running"
+        ):
             yield
 
-    def _mark(self, *, closed: bool) -> None:
+    def _mark(self, why: Closing | None) -> None:
         name = lock_name(self._pipeline, self._target)
         busy = f"a statement of the sink on {self._target} has not ended in {self._wait_s} s"
         with self._locked(name, self._wait_s, busy), self._session.transaction():
             self._control.lock_epoch()
             self._session.execute(
                 f"UPDATE {self._table} SET closed = %s WHERE {_WHERE}",
-                (int(closed), *self._place),
+                (why or 0, *self._place),
             )
 
     @contextmanager

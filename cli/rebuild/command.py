@@ -1,0 +1,211 @@
+"""``shardmerge rebuild``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.options import json_option, pipeline_option
+from shardmerge.cli.parameters import Target, login_name, read_pipeline
+from shardmerge.cli.screen import print_json
+from shardmerge.cli.validation.target_run import Limits
+from shardmerge.schemas.codes.registry import coded
+from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
+
+from .rebuild_server import RebuildServer
+from .rebuild_shapes import RebuildReason, RebuildReport
+from .running import Ended, RebuildRun, Wishes
+
+
+@click.command()
+@click.argument("target", type=Target(), metavar="TARGET")
+@pipeline_option
+@click.option("--master", default="local[2]", show_default=True, help="Spark's master URL.")
+@click.option("--prepare", is_flag=True, help="End before the swap; the next call swaps.")
+@click.option(
+    "--only-source-rows",
+    is_flag=True,
+    help="The new table need not have rows that only TARGET has: of shards that were removed, or "
+    "that a route keeps although the shard deleted them.",
+)
+@click.option("--unvalidated", is_flag=True, help="Do not compare the new table with the shards.")
+@click.option("--abort", is_flag=True, help="Drop the new table; TARGET stays as it is.")
+@click.option("--drop-old", is_flag=True, help="After the swap: drop the table from before.")
+@click.option(
+    "--rate",
+    type=click.IntRange(1),
+    help="Most rows a second that the comparison reads, on all servers together.",
+)
+@click.option(
+    "--patience",
+    default=120.0,
+    show_default=True,
+    help="Longest wait, in seconds, for the target to come to rest, and for the new table to have "
+    "what the target has.",
+)
+@click.option("--verbose", is_flag=True, help="Show everything that the new table's sink writes.")
+@click.option(
+    "--by",
+    default=login_name,
+    show_default="your login name",
+    help="Who gives the command; stored with the rebuild.",
+)
+@json_option
+def rebuild(
+    target: TargetTable,
+    path: Path,
+    *,
+    master: str,
+    prepare: bool,
+    only_source_rows: bool,
+    unvalidated: bool,
+    abort: bool,
+    drop_old: bool,
+    rate: int | None,
+    patience: float,
+    verbose: bool,
+    by: str,
+    as_json: bool,
+) -> None:
+    """Load TARGET (DATABASE.TABLE) anew from its shards while it serves, and swap the tables.
+
+    A second sink loads all rows from the shards into a new table, and applies rows and statements
+    to it as they come. When the new table has caught up, it is compared with the shards. Then the
+    sink stops changing TARGET for some seconds, and one RENAME TABLE puts the new table in its
+    place. The table from before is kept until --drop-old. Each call goes on from where an earlier
+    one ended, even if that one was killed.
+
+    Ends with 0 when the new table serves, or what was asked for is done; with 1 when something has
+    to be done first; with 2 when the call or the pipeline file is wrong; with 3 when a server,
+    Kafka or Kafka Connect does not answer, or a server refuses a step.
+    """
+    if sum((prepare, abort, drop_old)) > 1:
+        raise click.UsageError("--prepare, --abort and --drop-old exclude each other")
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        _check(pipeline)
+        server = RebuildServer(pipeline, target)
+        try:
+            server.check_sink()
+            wishes = Wishes(
+                by.strip() or login_name(),
+                master,
+                only_source_rows,
+                not unvalidated,
+                prepare,
+                Limits(rate, patience_s=patience),
+            )
+            with server.marks.held():
+                if abort or drop_old:
+                    ended = Ended(_end(server, target, abort=abort))
+                else:
+                    say = _everything if verbose else _without_info
+                    ended = RebuildRun(pipeline, path, target, server, wishes=wishes, say=say).run()
+        finally:
+            server.close()
+    report = _report_of(target, ended)
+    if as_json:
+        print_json(report)
+    else:
+        for line in lines(report, path):
+            click.echo(line)
+    raise SystemExit(ExitCode.FOUND if report.reasons else ExitCode.GOOD)
+
+
+def _check(pipeline: Pipeline) -> None:
+    if pipeline.target.catalog is not None:
+        raise ConfigError(
+            f"a target of the kind {pipeline.target.kind} cannot be rebuilt",
+            hint="rebuild works for the kinds mysql, mariadb and tidb",
+            code="SM-6501",
+        )
+
+
+def _end(server: RebuildServer, target: TargetTable, *, abort: bool) -> RebuildRecord:
+    """Abort an open rebuild, or drop the old table.
+
+    Raises:
+        ConfigError: There is nothing to abort or to drop.
+    """
+    record = server.store.latest(target)
+    if abort:
+        if record is None or not record.is_open:
+            raise ConfigError(f"no rebuild of {target} is under way", code="SM-6501")
+        if server.swap.is_exchanged(record):
+            raise ConfigError(
+                f"the new table of {target} is in its place already",
+                hint="run the command without --abort: it completes the swap",
+                code="SM-6514",
+            )
+        return server.swap.drop_shadow(record)
+    if record is None or record.stage is not Stage.SWAPPED:
+        raise ConfigError(
+            f"there is no table from before a rebuild of {target}",
+            hint="--drop-old comes after a swap",
+            code="SM-6501",
+        )
+    return server.swap.drop_old(record)
+
+
+def _everything(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _without_info(line: str) -> None:
+    """Lines of the new table's sink come with their levels."""
+    if " INFO " not in line and '"level": "INFO"' not in line:
+        click.echo(line, err=True)
+
+
+def _report_of(target: TargetTable, ended: Ended) -> RebuildReport:
+    record = ended.record
+    reasons = tuple(RebuildReason(r.code, r.text, r.hint) for r in ended.reasons)
+    if record is None:
+        return RebuildReport(str(target), 0, "", "", "", "", "", 0, None, None, reasons)
+    return RebuildReport(
+        str(target),
+        record.number,
+        record.stage.value,
+        record.by,
+        record.begun,
+        str(record.shadow.table),
+        str(record.old),
+        ended.rows,
+        ended.compared_rows,
+        None if ended.closed_s is None else round(ended.closed_s * 1000),
+        reasons,
+    )
+
+
+def lines(report: RebuildReport, path: Path) -> Iterator[str]:
+    """The report as lines for people."""
+    for reason in report.reasons:
+        yield coded(reason.code, reason.text)
+        if reason.hint:
+            yield f"  {reason.hint}"
+    if not report.stage:
+        return
+    again = ["shardmerge", "rebuild", report.target, "--pipeline", str(path)]
+    match Stage(report.stage):
+        case Stage.BUILDING | Stage.SWAPPING:
+            yield f"{report.target}: {report.rows:,} rows are loaded into {report.new_table}"
+            yield f"go on: {shlex.join(again)}"
+            yield f"give up: {shlex.join([*again, '--abort'])}"
+        case Stage.SWAPPED:
+            ms = report.closed_ms
+            closed = "" if ms is None else f"; it was closed for {ms / 1000:.1f} s"
+            yield f"{report.target}: the new table serves{closed}"
+            yield f"the table from before is {report.old_table}; drop it: " + shlex.join(
+                [*again, "--drop-old"]
+            )
+        case Stage.ENDED:
+            yield f"{report.target}: the table from before is dropped"
+        case Stage.ABORTED:
+            yield f"{report.target}: the new table is dropped; the target is as it was"

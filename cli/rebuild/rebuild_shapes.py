@@ -1,0 +1,53 @@
+"""The values that ``shardmerge rebuild --json`` prints. Pure; see ``cli.views.shapes``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReason:
+    """Why a rebuild does not go on.
+
+    Attributes:
+        code: Such as ``SM-6504``.
+        text: What was seen, and where.
+        hint: What you can do; "" for nothing more than ``text`` says.
+    """
+
+    code: str
+    text: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """What ``shardmerge rebuild`` prints.
+
+    Attributes:
+        target: As ``database.table``.
+        number: Number of the rebuild in its pipeline; 0 when none began.
+        stage: ``building``, ``swapping``, ``swapped``, ``ended`` (the old table is dropped) or
+            ``aborted``; "" when none began.
+        by: Who began it.
+        begun: When it began, as ISO 8601.
+        new_table: Where the new table is before the swap.
+        old_table: Where the old table is after the swap.
+        rows: Rows that were loaded from the shards.
+        compared_rows: Rows of the shards that were compared with the new table; None when this
+            call has compared none.
+        closed_ms: How many milliseconds the target was not changed during the swap; None without a swap.
+        reasons: Why the call did not go on; empty when it did what it was to do.
+    """
+
+    target: str
+    number: int
+    stage: str
+    by: str
+    begun: str
+    new_table: str
+    old_table: str
+    rows: int
+    compared_rows: int | None
+    closed_ms: int | None
+    reasons: tuple[RebuildReason, ...]

@@ -1,0 +1,120 @@
+"""When a target may be rebuilt, and which loads fill its shadow. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import RowsPolicy
+from shardmerge.schemas.pipeline.routing import RoutingRule, rule_of
+from shardmerge.spark_sink.barrier.decisions import StatementKey, TargetDecisions
+from shardmerge.spark_sink.barrier.passed_debts import carried_debts
+from shardmerge.spark_sink.barrier.restarts import open_restart
+from shardmerge.spark_sink.barrier.statements import void_debts
+from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+
+_EXPLAIN = "`shardmerge status` shows what it waits for, `shardmerge explain` the ways out"
+ALLOW = "--only-source-rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a rebuild cannot begin.
+
+    Attributes:
+        passes: Whether it ends by itself while the pipeline runs.
+    """
+
+    code: str
+    text: str
+    hint: str
+    passes: bool = False
+
+
+def obstacles(
+    known: TargetDecisions,
+    executed: Collection[StatementKey],
+    routes: Sequence[RoutingRule],
+    *,
+    only_source_rows: bool,
+) -> tuple[Obstacle, ...]:
+    """Why the rebuild of a target cannot begin now; empty when it can.
+
+    Args:
+        known: Everything decided for the target.
+        executed: The target's keys in the journal.
+        routes: The pipeline's.
+        only_source_rows: Whether the new table may lack rows that no shard has.
+    """
+    found = [*_not_at_rest(known, executed)]
+    if not only_source_rows:
+        found += _rows_elsewhere(known, routes)
+    if not any(known.lives(shard) for shard in known.shards):
+        found.append(
+            Obstacle(
+                "SM-6502", f"{known.target} has no live shard", "there is nothing to load it from"
+            )
+        )
+    return tuple(found)
+
+
+def _not_at_rest(known: TargetDecisions, executed: Collection[StatementKey]) -> Iterator[Obstacle]:
+    void = void_debts(known, executed)
+    waiting = [key for key in known.statements if key not in executed and key not in void]
+    if waiting or carried_debts(known.statements, executed):
+        count = max(len(waiting), 1)
+        yield Obstacle(
+            "SM-6503",
+            f"{known.target}: {count} statements are decided and not executed",
+            _EXPLAIN,
+            passes=True,
+        )
+    for name, shard in sorted(known.shards.items()):
+        if not known.lives(name):
+            continue
+        if (held := shard.first_held) is not None:
+            yield Obstacle("SM-6504", f"{name} is held: {held.reason}", _EXPLAIN)
+        elif name in known.paused:
+            yield Obstacle("SM-6504", f"{name} is paused", "resume it first")
+        elif known.awaited.since(name) is not None:
+            yield Obstacle(
+                "SM-6504", f"{name}: its table is to be read as a whole", _EXPLAIN, passes=True
+            )
+        elif open_restart(shard, executed) is not None:
+            yield Obstacle("SM-6504", f"{name} is being read again", _EXPLAIN, passes=True)
+
+
+def _rows_elsewhere(known: TargetDecisions, routes: Sequence[RoutingRule]) -> Iterator[Obstacle]:
+    """The rows that the target may have and no shard has."""
+    hint = f"if the new table need not have them, add {ALLOW}"
+    for name in sorted(known.shards):
+        rule = rule_of(routes, name)
+        if not known.lives(name):
+            if rule is None or rule.policies.on_drop is RowsPolicy.KEEP or name in known.left:
+                yield Obstacle(
+                    "SM-6505",
+                    f"{known.target} may have rows of {name}, which is no shard of it any more",
+                    hint,
+                )
+        elif rule is not None and (rule.ignore or rule.keeps_truncated):
+            yield Obstacle(
+                "SM-6505",
+                f"the route of {name} keeps rows that the shard has deleted",
+                hint,
+            )
+
+
+def shadow_loads(known: TargetDecisions, table: TargetTable) -> tuple[Load, ...]:
+    """The loads that fill a shadow: one for each live shard, at the shard's last gate.
+
+    Args:
+        known: Everything decided for the target when the shadow is planned.
+        table: The shadow.
+    """
+
+    def load(name: ShardId) -> Load:
+        version = known.shards[name].gates[-1].version
+        return Load(name, table, version, LoadKind.SNAPSHOT, version)
+
+    return tuple(load(name) for name in sorted(known.shards) if known.lives(name))

@@ -1,0 +1,211 @@
+"""Lets a shadow and its target change places, and removes what a rebuild leaves.
+
+The steps of a swap; each may be repeated after a crash:
+
+1. The target is closed (``cutover_store.close_for_swap``): no transaction and no statement of the
+   pipeline's sink is open on it, and none can begin.
+2. The shadow's sink applies what the target has applied, and ends.
+3. ``exchange`` renames both tables in one statement.
+4. ``take_over`` gives the shadow's state to the pipeline, and opens the target again, in one
+   transaction. The pipeline's sink notices it by ``ControlStore.swaps``, and reads its state anew.
+
+Between 3 and 4 the names of the tables tell that the third step was done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
+
+from .control import ControlStore
+from .control_tables import TABLES, TIDB_ONLY, qualified
+from .load_store import LOAD_TABLES, OF_LOAD, LoadStore, load_place
+from .rebuild_store import OF_TARGET, OFFSET_TABLES, RebuildStore
+from .session import MySqlSession
+from .stage_store import STAGE_TABLES
+
+_COUNTS = ("row_events", "rows_written", "rows_deleted")
+_KEPT = frozenset({"rebuilds"})
+
+
+class RebuildSwap:
+    """Ends rebuilds of one pipeline.
+
+    Args:
+        session: A session without an open transaction.
+        control: The control tables of the pipeline, on the same session.
+        store: The rebuilds, on the same session.
+        control_database: The database of the control tables.
+        pipeline: The pipeline's name.
+    """
+
+    def __init__(
+        self,
+        session: MySqlSession,
+        control: ControlStore,
+        store: RebuildStore,
+        control_database: str,
+        pipeline: str,
+    ) -> None:
+        self._session, self._control, self._store = session, control, store
+        self._database, self._pipeline = control_database, pipeline
+
+    def is_exchanged(self, record: RebuildRecord) -> bool:
+        """Whether the two tables have changed places."""
+        return not self._exists(record.shadow.table) and self._exists(record.old)
+
+    def exchange(self, record: RebuildRecord) -> None:
+        """Rename the target's table and the shadow in one statement, unless that was done.
+
+        Raises:
+            TargetError: The target refuses it.
+        """
+        if self.is_exchanged(record):
+            return
+        old, shadow, target = record.old, record.shadow.table, record.target
+        self._session.execute(
+            f"CREATE DATABASE IF NOT EXISTS {quote_identifier(old.database)} CHARACTER SET utf8mb4"
+        )
+        self._session.execute(
+            f"RENAME TABLE {target.sql} TO {old.sql}, {shadow.sql} TO {target.sql}"
+        )
+
+    def take_over(self, record: RebuildRecord) -> RebuildRecord:
+        """Give the shadow's state to the pipeline, and open the target.
+
+        Returns:
+            The record as it is stored now.
+
+        Raises:
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        swapped = replace(record, stage=Stage.SWAPPED)
+        with self._session.transaction():
+            self._control.lock_epoch()
+            self._give_offsets(record)
+            self._give_journal(record)
+            self._give_loads(record)
+            for name in ("drift", "cutovers"):
+                self._session.execute(
+                    f"DELETE FROM {self._control.table(name)} WHERE {OF_TARGET}",
+                    self._of(record.target),
+                )
+            self._forget(record)
+            self._store.keep(swapped)
+        self._drop_database(record.shadow.table)
+        return swapped
+
+    def drop_shadow(self, record: RebuildRecord) -> RebuildRecord:
+        """Abort a rebuild whose tables have not changed places; returns the stored record.
+
+        Raises:
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        aborted = replace(record, stage=Stage.ABORTED)
+        self._drop(record.shadow.table)
+        with self._session.transaction():
+            self._control.lock_epoch()
+            self._session.execute(
+                f"DELETE FROM {self._control.table('cutovers')} WHERE {OF_TARGET} AND closed = 2",
+                self._of(record.target),
+            )
+            self._forget(record)
+            self._store.keep(aborted)
+        return aborted
+
+    def drop_old(self, record: RebuildRecord) -> RebuildRecord:
+        """Drop the old table; returns the stored record."""
+        ended = replace(record, stage=Stage.ENDED)
+        self._drop(record.old)
+        self._store.keep(ended)
+        return ended
+
+    def _give_offsets(self, record: RebuildRecord) -> None:
+        """Partitions that only the shadow knows become the target's, too."""
+        name, target = record.sink_name(self._pipeline), record.target
+        for offsets, key in OFFSET_TABLES.items():
+            table = self._control.table(offsets)
+            counts = ", ".join(_COUNTS)
+            added = ", ".join(f"{c} = {table}.{c} + VALUES({c})" for c in _COUNTS)
+            self._session.execute(
+                f"INSERT INTO {table} (pipeline, {key}, next_offset, target_database,"
+                f" target_table, {counts})"
+                f" SELECT * FROM (SELECT %s, {key}, next_offset, %s, %s, {counts} FROM {table}"
+                " WHERE pipeline = %s) s"
+                f" ON DUPLICATE KEY UPDATE next_offset = VALUES(next_offset), {added}",
+                (self._pipeline, target.database, target.table, name),
+            )
+
+    def _give_journal(self, record: RebuildRecord) -> None:
+        """What was executed behind the version at which the shadow was planned."""
+        journal, shadow = self._control.table("ddl_journal"), record.shadow.table
+        self._session.execute(
+            f"DELETE FROM {journal} WHERE {OF_TARGET} AND version > %s",
+            (*self._of(record.target), record.version),
+        )
+        self._session.execute(
+            f"UPDATE {journal} SET statement = REPLACE(statement, %s, %s), pipeline = %s,"
+            f" target_database = %s, target_table = %s, changed_at = changed_at WHERE {OF_TARGET}"
+            " AND version > %s",
+            (
+                shadow.sql,
+                record.target.sql,
+                *self._of(record.target),
+                record.sink_name(self._pipeline),
+                shadow.database,
+                shadow.table,
+                record.version,
+            ),
+        )
+
+    def _give_loads(self, record: RebuildRecord) -> None:
+        """The pipeline's sink must know that no topic has the rows that were loaded."""
+        own = LoadStore(self._session, self._database, self._pipeline)
+        shadow = LoadStore(self._session, self._database, record.sink_name(self._pipeline))
+        for each in shadow.loads():
+            given = replace(each, target=record.target)
+            place = load_place(self._pipeline, given)
+            self._session.execute(f"DELETE FROM {own.table('load_chunks')} WHERE {OF_LOAD}", place)
+            own.keep(None, given)
+
+    def _forget(self, record: RebuildRecord) -> None:
+        """Remove the state of the shadow's sink. A task of it that still runs is refused then."""
+        left_out = _KEPT if self._session.is_tidb else _KEPT | TIDB_ONLY
+        for name in (*(TABLES.keys() - left_out), *LOAD_TABLES, *STAGE_TABLES):
+            self._session.execute(
+                f"DELETE FROM {qualified(self._database, name)} WHERE pipeline = %s",
+                (record.sink_name(self._pipeline),),
+            )
+
+    def _of(self, target: TargetTable) -> tuple[str, str, str]:
+        return (self._pipeline, target.database, target.table)
+
+    def _exists(self, table: TargetTable) -> bool:
+        return bool(
+            self._session.query(
+                "SELECT 1 FROM information_schema.TABLES"
+                " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+                (table.database, table.table),
+            )
+        )
+
+    def _drop(self, table: TargetTable) -> None:
+        self._session.execute(f"DROP TABLE IF EXISTS {table.sql}")
+        self._drop_database(table)
+
+    def _drop_database(self, table: TargetTable) -> None:
+        """Drop the database of a rebuild, unless somebody has put a table there."""
+        if self._session.query(
+            "SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s LIMIT 1",
+            (table.database,),
+        ):
+            return
+        try:
+            self._session.execute(f"DROP DATABASE IF EXISTS {quote_identifier(table.database)}")
+        except TargetError as error:
+            if error.retryable:
+                raise
+            # Without the right to drop it, an empty database stays. It does no harm.

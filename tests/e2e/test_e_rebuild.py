@@ -1,0 +1,199 @@
+"""``shardmerge rebuild`` on the whole line, with writers, DDL and kills meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+import pytest
+from click.testing import CliRunner
+
+from shardmerge.cli.main import main
+from shardmerge.cli.rebuild.rebuild_shapes import RebuildReport
+from shardmerge.local.line import Line
+from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.records.plain import from_plain
+from tests.line_sql import execute
+from tests.running import wait_for
+
+ROWS = 6_000
+KEYED, KEYLESS = "plainnew_merged.t", "plainanew_merged.t"
+SHARDS = {
+    KEYED: {"s1": "plainnew_app.t_1", "s2": "plainnew_app.t_2"},
+    KEYLESS: {"s1": "plainanew_app.t_1"},
+}
+_NUMBERS = f"WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < {ROWS})"
+
+
+def make_shards(line: Line) -> None:
+    for number, (source, table) in enumerate(SHARDS[KEYED].items()):
+        execute(
+            line, source, "SET SESSION cte_max_recursion_depth = 100000",
+            "CREATE DATABASE plainnew_app",
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(20),"
+            " CONSTRAINT few CHECK (id < 1000000))",
+            f"INSERT INTO {table} {_NUMBERS} SELECT {number * 100_000} + n, CONCAT('a', n) FROM i",
+        )  # fmt: skip
+    execute(
+        line, "s1", "CREATE DATABASE plainanew_app",
+        "CREATE TABLE plainanew_app.t_1 (a INT, v VARCHAR(20))",
+        "INSERT INTO plainanew_app.t_1 VALUES (1, 'x'), (1, 'x'), (2, NULL)",
+    )  # fmt: skip
+
+
+def in_target(line: Line, *statements: str) -> tuple[tuple[Any, ...], ...]:
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return tuple(cursor.fetchall())
+
+
+def count(line: Line, target: str) -> int:
+    try:
+        return int(in_target(line, f"SELECT COUNT(*) FROM {target}")[0][0])
+    except pymysql.MySQLError:
+        return 0
+
+
+def difference(line: Line, target: str) -> list[str]:
+    with line.connect_target() as connection:
+        merged = read_table(connection, *target.split("."))
+    shards = []
+    for source, name in SHARDS[target].items():
+        with line.connect(source) as connection:
+            shard = read_table(connection, *name.split("."))
+        assert shard is not None
+        shards.append((name, shard))
+    assert merged is not None
+    return [text[:300] for text in compare(merged, shards).differences]
+
+
+class Writers:
+    """Change rows of all shards while the context lasts."""
+
+    def __init__(self, line: Line) -> None:
+        self._line, self._ends = line, threading.Event()
+        self.written = 0
+        self._threads = [
+            threading.Thread(target=self._write, args=(number, source), daemon=True)
+            for number, source in enumerate(("s1", "s2"))
+        ]
+
+    def __enter__(self) -> Writers:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        for thread in self._threads:
+            thread.join(30)
+
+    def _write(self, number: int, source: str) -> None:
+        chance, table = random.Random(number), SHARDS[KEYED][source]
+        with self._line.connect(source) as connection, connection.cursor() as cursor:
+            while not self._ends.wait(0.01):
+                key = number * 100_000 + chance.randrange(1, ROWS * 2)
+                for statement in (
+                    f"REPLACE INTO {table} (id, v) VALUES ({key}, 'new{key}')",
+                    f"DELETE FROM {table} WHERE id = {key + 1}",
+                    f"UPDATE IGNORE {table} SET id = id + 50000 WHERE id = {key + 2}",
+                ):
+                    cursor.execute(statement)
+                    self.written += 1
+                if source == "s1" and not chance.randrange(5):
+                    cursor.execute("INSERT INTO plainanew_app.t_1 VALUES (3, 'y'), (3, 'y')")
+                    cursor.execute("DELETE FROM plainanew_app.t_1 WHERE a = 3 LIMIT 1")
+
+
+def words(line: Line, target: str, *more: str) -> list[str]:
+    return ["rebuild", target, "--pipeline", str(line.pipeline_path), "--by", "olga", *more]
+
+
+def call(line: Line, target: str, *more: str) -> RebuildReport:
+    result = CliRunner().invoke(main, words(line, target, "--json", *more))
+    assert result.exit_code in (0, 1), result.output
+    report = from_plain(RebuildReport, json.loads(result.stdout))
+    assert (result.exit_code == 1) == bool(report.reasons)
+    return report
+
+
+def said_by(running: subprocess.Popen[str]) -> Iterator[str]:
+    assert running.stderr is not None
+    yield from running.stderr
+
+
+def kill_at(line: Line, target: str, text: str) -> None:
+    """Kill the command with SIGKILL when it says that it begins a step."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "shardmerge.cli.main", *words(line, target)],
+        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+    ) as running:  # fmt: skip
+        said = []
+        for told in said_by(running):
+            said.append(told)
+            if text in told:
+                running.send_signal(signal.SIGKILL)
+                break
+        else:
+            raise AssertionError(f"it never came to {text!r}: {''.join(said)}")
+    assert running.returncode == -signal.SIGKILL
+
+
+@pytest.mark.timeout(900)
+def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
+    make_shards(line)
+    wait_for(lambda: count(line, KEYED) == 2 * ROWS and count(line, KEYLESS) == 3, "the first rows")
+    # Nobody knows any more what is wrong: rows changed, deleted and added by hand.
+    in_target(
+        line, f"UPDATE {KEYED} SET v = 'by hand' WHERE id % 7 = 0",
+        f"DELETE FROM {KEYED} WHERE id % 11 = 0", f"INSERT INTO {KEYED} VALUES (999999, 'nobody')",
+        f"INSERT INTO {KEYLESS} VALUES (1, 'x')",
+    )  # fmt: skip
+    with Writers(line) as writers:
+        kill_at(line, KEYED, "compare the new table")
+        execute(line, "s1", "ALTER TABLE plainnew_app.t_1 ADD COLUMN n INT NOT NULL DEFAULT 5")
+        prepared = call(line, KEYED, "--prepare")
+        assert (prepared.reasons, prepared.stage) == ((), "building")
+        execute(line, "s2", "ALTER TABLE plainnew_app.t_2 ADD COLUMN n INT NOT NULL DEFAULT 6")
+        kill_at(line, KEYED, "exchange the tables")
+        swapped = call(line, KEYED)
+        assert (swapped.reasons, swapped.stage, swapped.by) == ((), "swapped", "olga")
+        assert writers.written > 100
+        execute(line, "s2", "ALTER TABLE plainnew_app.t_2 DROP COLUMN v")
+        keyless = call(line, KEYLESS)
+        assert (keyless.reasons, keyless.stage) == ((), "swapped")
+    for target in (KEYED, KEYLESS):
+        wait_for(lambda target=target: difference(line, target) == [], f"equal rows in {target}")
+    assert call(line, KEYED, "--drop-old").stage == "ended"
+    assert in_target(line, "SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == ((keyless.old_table.split(".")[0],),)
+
+
+@pytest.mark.timeout(600)
+def test_an_aborted_rebuild_leaves_nothing(line: Line) -> None:
+    execute(
+        line, "s1", "CREATE DATABASE plainless_app",
+        "CREATE TABLE plainless_app.t_1 (id INT PRIMARY KEY)",
+        "INSERT INTO plainless_app.t_1 VALUES (1)",
+    )  # fmt: skip
+    target = "plainless_merged.t"
+    wait_for(lambda: count(line, target) == 1, "the first row")
+    prepared = call(line, target, "--prepare")
+    assert (prepared.stage, prepared.rows, prepared.compared_rows) == ("building", 1, 1)
+    assert call(line, target, "--abort").stage == "aborted"
+    execute(line, "s1", "INSERT INTO plainless_app.t_1 VALUES (2)")
+    wait_for(lambda: count(line, target) == 2, "the next row")
+    database = prepared.new_table.split(".")[0]
+    assert in_target(line, f"SHOW DATABASES LIKE '{database}'") == ()
+    for table in ("offsets", "ddl_journal", "loads", "load_chunks"):
+        left = in_target(line, f"SELECT COUNT(*) FROM shardmerge.{table} WHERE pipeline LIKE '%~%'")
+        assert left == ((0,),), table
