@@ -29,6 +29,7 @@ from shardmerge.cli.drift import drift_shapes
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.loads import load_shapes
 from shardmerge.cli.main import main
+from shardmerge.cli.rebuild import rebuild_shapes
 from shardmerge.cli.validation import report_shapes
 from shardmerge.cli.views import call_shapes, decision_shapes, shapes
 from shardmerge.connectors.debezium.source_config import connector_config
@@ -260,7 +261,7 @@ def environment() -> str:
     ]
     rows += [
         (f"`{_SINK_VARIABLES[key.name]}`", key.default, key.meaning)
-        for key in record_keys(sink.SinkSettings, ("pipeline_file",))
+        for key in record_keys(sink.SinkSettings, ("pipeline_file", "rebuild"))
     ]
     rows.append((f"`{SINK_FAILPOINT}`", '`""`', _FAILPOINT_MEANING))
     return table("variable | default | meaning", rows)
@@ -362,7 +363,7 @@ def json_sections() -> str:
     found: list[type] = []
     for module in (
         shapes, hold_shapes, decision_shapes, plan_shapes, load_shapes, drift_shapes,
-        report_shapes, cutover_shapes, call_shapes, registry,
+        report_shapes, cutover_shapes, rebuild_shapes, call_shapes, registry,
     ):  # fmt: skip
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]

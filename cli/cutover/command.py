@@ -125,6 +125,7 @@ def cutover(
         server = TargetServer(pipeline, target)
         try:
             server.check_sink()
+            server.check_no_rebuild()
             looks = Looks(pipeline, target, server, wishes, Bounds(drop, max_lag))
             run = CutoverRun(
                 pipeline,

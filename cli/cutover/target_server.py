@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -14,6 +14,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
     server_context,
     show_create,
 )
+from shardmerge.spark_sink.targets.mysql.rebuild_store import RebuildStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 from .record import CutoverRecord
@@ -38,7 +39,7 @@ class TargetServer:
         self._session = MySqlSession(address, lock_wait_timeout_s=wait_s)
         self._control = ControlStore(self._session, where.control_database, pipeline.name)
         self.store = CutoverStore(self._session, self._control, pipeline.name, target, wait_s)
-        self._database = where.control_database
+        self._database, self._name = where.control_database, pipeline.name
 
     def check_sink(self) -> None:
         """Check that the table ``cutovers`` exists: a sink that knows cut-overs makes it.
@@ -56,6 +57,21 @@ class TargetServer:
                 "cannot be told to stop writing",
                 hint="start the sink of this version: it makes the table",
                 code="SM-6719",
+            )
+
+    def check_no_rebuild(self) -> None:
+        """Check that no rebuild of the target is under way.
+
+        Raises:
+            ConfigError: One is.
+        """
+        rebuilds = RebuildStore(self._session, self._control, self._database, self._name)
+        latest = rebuilds.latest(self._target) if rebuilds.is_prepared() else None
+        if latest is not None and latest.is_open:
+            raise ConfigError(
+                f"a rebuild of {self._target} is under way",
+                hint="complete it with `shardmerge rebuild`, or end it with --abort",
+                code="SM-6515",
             )
 
     def record(self) -> tuple[CutoverRecord, bool]:

@@ -36,7 +36,8 @@ class RebuildReport:
         rows: Rows that were loaded from the shards.
         compared_rows: Rows of the shards that were compared with the new table; None when this
             call has compared none.
-        closed_ms: How many milliseconds the target was not changed during the swap; None without a swap.
+        closed_ms: For how many milliseconds the sink could not change the target during the swap;
+            None without a swap.
         reasons: Why the call did not go on; empty when it did what it was to do.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ _NEAR = 5_000
 _NOTICED_S = 2.5
 """The pipeline's sink notices within a second that the target is closed. It stays closed longer, so
 that the sink reads its state anew before it does anything."""
+_HINDERED_S = 2.0
 _SHOWN = 3
 
 
@@ -135,15 +136,18 @@ class RebuildRun:
 
     def _build(self, record: RebuildRecord) -> Ended:
         compared = None
+        if record.stage is Stage.SWAPPING and self._wishes.is_prepared_only:
+            record = self._reopened(record)
         with ShadowSink(self._path, self._target, self._wishes.master, self._say) as sink:
             self._fill(record, sink)
             self._follow(record, sink)
             if self._wishes.is_compared and record.stage is Stage.BUILDING:
                 self._say(f"{self._target}: compare the new table with the shards")
-                report = compare_shadow(self._pipeline, record, self._server, self._wishes.limits)
+                report, hindered = self._compare(record, sink)
                 compared = report.rows
                 if not report.is_clean:
-                    return Ended(record, (_differs(report),), self._loaded(record), compared)
+                    found = _differs(report, hindered)
+                    return Ended(record, (found,), self._loaded(record), compared)
             if self._wishes.is_prepared_only:
                 return Ended(record, (), self._loaded(record), compared)
             rows = self._loaded(record)
@@ -153,15 +157,20 @@ class RebuildRun:
             self._server.store.keep(record)
             self._server.marks.close_for_swap()
             if not self._catch_up(record, sink):
-                self._server.marks.reopen()
-                record = replace(record, stage=Stage.BUILDING)
-                self._server.store.keep(record)
+                record = self._reopened(record)
                 return Ended(record, (self._behind(record),), rows, compared)
         time.sleep(max(0.0, closed_at + _NOTICED_S - time.monotonic()))
         self._say(f"{self._target}: exchange the tables")
         self._server.swap.exchange(record)
         record = self._server.swap.take_over(record)
         return Ended(record, (), rows, compared, time.monotonic() - closed_at)
+
+    def _reopened(self, record: RebuildRecord) -> RebuildRecord:
+        """Let the sink change the target again; returns the stored record."""
+        self._server.marks.reopen()
+        building = replace(record, stage=Stage.BUILDING)
+        self._server.store.keep(building)
+        return building
 
     def _fill(self, record: RebuildRecord, sink: ShadowSink) -> None:
         """Wait until the rows of all shards are loaded."""
@@ -195,6 +204,21 @@ class RebuildRun:
                 )
             time.sleep(_LOOK_S)
 
+    def _compare(
+        self, record: RebuildRecord, sink: ShadowSink
+    ) -> tuple[ValidatedTarget, tuple[str, ...]]:
+        """Compare all rows; once more if some shards only wait for a while."""
+        until = time.monotonic() + self._wishes.limits.patience_s
+        while True:
+            sink.check()
+            report, hindered = compare_shadow(
+                self._pipeline, record, self._server, self._wishes.limits
+            )
+            if not hindered or report.differences or time.monotonic() > until:
+                return report, hindered
+            self._say(f"{self._target}: compare once more, because {hindered[0]}")
+            time.sleep(_HINDERED_S)
+
     def _catch_up(self, record: RebuildRecord, sink: ShadowSink) -> bool:
         """Wait until the shadow has everything that the closed target has."""
         store, until = self._server.store, time.monotonic() + self._wishes.limits.patience_s
@@ -220,7 +244,7 @@ class RebuildRun:
         return sum(map(rows_of, self._server.store.loads(record)))
 
 
-def _differs(report: ValidatedTarget) -> Obstacle:
+def _differs(report: ValidatedTarget, hindered: Sequence[str]) -> Obstacle:
     """Why a comparison does not show that the new table is right."""
     keys = [f"{row.kind} ({', '.join(row.key)})" for row in report.differences[:_SHOWN]]
     told = [
@@ -228,7 +252,7 @@ def _differs(report: ValidatedTarget) -> Obstacle:
         f"rows that changed each time they were read: {len(report.unsettled)}"
         if report.unsettled
         else "",
-        f"shards that could not be compared: {report.obstacles}" if report.obstacles else "",
+        f"not compared: {', '.join(hindered)}" if report.obstacles else "",
         report.stopped,
     ]
     return Obstacle(

@@ -27,7 +27,7 @@ from .rebuild_server import RebuildServer
 
 def compare_shadow(
     pipeline: Pipeline, record: RebuildRecord, server: RebuildServer, limits: Limits
-) -> ValidatedTarget:
+) -> tuple[ValidatedTarget, tuple[str, ...]]:
     """Compare all rows of a shadow with the shards.
 
     Args:
@@ -35,6 +35,9 @@ def compare_shadow(
         record: The rebuild.
         server: The target's server.
         limits: Of the comparison.
+
+    Returns:
+        The report, and for each shard that was not compared the reason.
 
     Raises:
         ShardMergeError: A server, Kafka or Kafka Connect does not answer.
@@ -61,13 +64,15 @@ def compare_shadow(
     finally:
         watcher.close()
         servers.close()
-    return report_of(
+    report = report_of(
         run.validation,
         version=run.known.version,
         obstacles=run.obstacles,
         seconds=0.0,
         stopped=run.stopped,
     )
+    hindered = [each for each in run.known.shards if each.obstacle]
+    return report, tuple(f"{each.shard}: {each.obstacle}" for each in hindered)
 
 
 def shadow_picture(

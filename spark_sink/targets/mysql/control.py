@@ -28,7 +28,7 @@ import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from shardmerge.schemas.model.errors import TargetError, WriterReplaced
+from shardmerge.schemas.model.errors import WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -36,7 +36,7 @@ from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.interface import closed_error, taken_over
 
-from .control_tables import LATER_COLUMNS, SLOTS, TABLES, TIDB_ONLY, make_tables, qualified
+from .control_tables import SLOTS, TABLES, TIDB_ONLY, add_later_columns, make_tables, qualified
 from .session import MySqlSession
 
 _sessions = itertools.count()
@@ -74,30 +74,7 @@ class ControlStore:
         left_out = frozenset() if self._session.is_tidb else TIDB_ONLY
         tables = {name: text for name, text in TABLES.items() if name not in left_out}
         make_tables(self._session, self._database, tables)
-        for name, column, definition in LATER_COLUMNS:
-            self._add_column(name, column, definition)
-
-    def _add_column(self, table: str, column: str, definition: str) -> None:
-        """Add a column to a control table of an earlier version, unless it has it."""
-        if self._has_column(table, column):
-            return
-        try:
-            self._session.execute(
-                f"ALTER TABLE {self.table(table)} ADD COLUMN {column} {definition}"
-            )
-        except TargetError:
-            # Another sink may have begun at the same time.
-            if not self._has_column(table, column):
-                raise
-
-    def _has_column(self, table: str, column: str) -> bool:
-        return bool(
-            self._session.query(
-                "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s"
-                " AND TABLE_NAME = %s AND COLUMN_NAME = %s",
-                (self._database, table, column),
-            )
-        )
+        add_later_columns(self._session, self._database)
 
     def take_epoch(self) -> int:
         """Become the writer, with the next epoch; every earlier one is fenced from now on.

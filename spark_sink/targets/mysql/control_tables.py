@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import quote_identifier
 
 from .session import MySqlSession
@@ -142,3 +143,33 @@ def make_tables(session: MySqlSession, database: str, tables: Mapping[str, str])
         session.execute(
             f"CREATE TABLE IF NOT EXISTS {qualified(database, name)} {definition} {OPTIONS}"
         )
+
+
+def add_later_columns(session: MySqlSession, database: str) -> None:
+    """Add columns to control tables of an earlier version that lack them.
+
+    Args:
+        session: The caller's.
+        database: The control database.
+    """
+    for table, column, definition in LATER_COLUMNS:
+        if _has_column(session, database, table, column):
+            continue
+        try:
+            session.execute(
+                f"ALTER TABLE {qualified(database, table)} ADD COLUMN {column} {definition}"
+            )
+        except TargetError:
+            # Another sink may have begun at the same time.
+            if not _has_column(session, database, table, column):
+                raise
+
+
+def _has_column(session: MySqlSession, database: str, table: str, column: str) -> bool:
+    return bool(
+        session.query(
+            "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s"
+            " AND TABLE_NAME = %s AND COLUMN_NAME = %s",
+            (database, table, column),
+        )
+    )

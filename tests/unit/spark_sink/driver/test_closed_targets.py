@@ -1,4 +1,4 @@
-"""The driver follows the marks of targets that were cut over."""
+"""The driver follows the marks of targets that it may not change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import StateReplaced, TargetError
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.driver.closed_targets import ClosedTargets
 from shardmerge.spark_sink.kafka.intake import Intake
 from tests.unit.spark_sink.decided import TARGET
@@ -27,13 +28,13 @@ def test_the_driver_applies_nothing_to_a_closed_target_and_goes_on_when_it_is_op
 ) -> None:
     monkeypatch.setattr("shardmerge.spark_sink.driver.closed_targets._LOOK_S", 0.0)
     target, published = Target(), Published()
-    target.fails, target.closed = None, frozenset({TARGET})
+    target.fails, target.closed = None, {TARGET: Closing.CUT_OVER}
     intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, Tail()))
     driver = driver_of(intake, target, published)
     driver.step(0)
     assert not target.stored
     assert published.records[-1].shards[0].code == "SM-1617"
-    target.closed = frozenset()
+    target.closed = {}
     assert driver.step(0)
     assert list(target.stored.values()) == [10]
     assert published.records[-1].shards[0].waiting == ""
@@ -41,17 +42,17 @@ def test_the_driver_applies_nothing_to_a_closed_target_and_goes_on_when_it_is_op
 
 def test_a_target_that_is_away_keeps_its_marks() -> None:
     target = Target()
-    target.closed = frozenset({TARGET})
+    target.closed = {TARGET: Closing.CUT_OVER}
     marks = ClosedTargets(cast(Any, target), Clock())
     marks.look()
     target.is_away = True
     marks.look()
-    assert marks.targets == {TARGET}
+    assert marks.targets == {TARGET: Closing.CUT_OVER}
 
 
 def test_a_target_that_refuses_the_query_is_told() -> None:
     class Refusing(Target):
-        def closed_targets(self) -> frozenset[Any]:
+        def closed_targets(self) -> dict[Any, Any]:
             raise TargetError("SELECT command denied")
 
     with pytest.raises(TargetError, match="denied"):
@@ -62,12 +63,26 @@ def test_the_marks_are_read_once_a_second() -> None:
     class Counting(Target):
         asked = 0
 
-        def closed_targets(self) -> frozenset[Any]:
+        def closed_targets(self) -> dict[Any, Any]:
             self.asked += 1
-            return frozenset()
+            return {}
 
     target = Counting()
     marks = ClosedTargets(cast(Any, target), lambda: 5.0)
     for _ in range(3):
         marks.look()
     assert target.asked == 1
+
+
+def test_a_rebuilt_table_in_a_target_s_place_ends_what_the_driver_remembers() -> None:
+    target = Target()
+    target.swapped = 3
+    marks = ClosedTargets(cast(Any, target), Clock())
+    marks.load()
+    target.closed = {TARGET: Closing.SWAPPING}
+    marks.look()
+    assert marks.targets == {TARGET: Closing.SWAPPING}
+    target.closed, target.swapped = {}, 4
+    with pytest.raises(StateReplaced, match="rebuild 4"):
+        marks.look()
+    assert marks.targets == {TARGET: Closing.SWAPPING}, "nothing is done with the target before"

@@ -12,6 +12,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import batch_runs
 from shardmerge.spark_sink.driver.loop import Driver
@@ -103,7 +104,8 @@ class Target:
         self.fails: TaskFailure | None = AWAY
         self.is_away = False
         self.stored: dict[Partition, int] = {}
-        self.closed: frozenset[TargetTable] = frozenset()
+        self.closed: dict[TargetTable, Closing] = {}
+        self.swapped = 0
 
     def bound(self, records: int) -> int:
         return records
@@ -127,10 +129,13 @@ class Target:
     def rows(self) -> dict[TargetTable, int]:
         return {}
 
-    def closed_targets(self) -> frozenset[TargetTable]:
+    def closed_targets(self) -> dict[TargetTable, Closing]:
         if self.is_away:
             raise TargetError("away", retryable=True)
         return self.closed
+
+    def swaps(self) -> int:
+        return self.swapped
 
     def keep_row_topics(self, epoch: int, topics: object) -> None: ...
 

@@ -15,6 +15,7 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.schemas.records.decisions import Binding, Fixup, FixupKind
 from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.barrier.statements import Refused, StatementState
@@ -447,10 +448,13 @@ def test_shards_of_a_shared_topic_are_read_together_where_they_are_ordered():
 def test_nothing_is_done_with_a_target_that_was_cut_over(executed):
     emptied = Truncation(TARGET, A, A_ROWS, 5, at(70), seen=2)
     state = _state({A_ROWS: Applied(5, at(70))}, executed, truncations={A: emptied})
-    opened, closed = plan(KNOWN, state, 100), plan(KNOWN, replace(state, closed={TARGET}), 100)
+    opened, closed = (
+        plan(KNOWN, state, 100),
+        plan(KNOWN, replace(state, closed={TARGET: Closing.CUT_OVER}), 100),
+    )
     assert opened.tasks or opened.targets[0].ready
     assert (closed.tasks, closed.due_truncations, closed.restarts) == ((), (), ())
     [target] = closed.targets
-    assert target.closed
+    assert target.closed is Closing.CUT_OVER
     assert target.ready == ()
     assert [s.code for s in target.open] == ["SM-1626"] * len(opened.targets[0].open)

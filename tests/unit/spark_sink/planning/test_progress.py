@@ -9,6 +9,7 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
 from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.statements import Refused
@@ -283,7 +284,7 @@ def test_a_shard_tells_how_many_rows_it_has_overwritten_whether_it_flows_or_not(
 
 def test_every_shard_of_a_target_that_was_cut_over_tells_so():
     known = folded(decision(1, A, 10), decision(2, B, 10, hold=True))
-    state = SinkState({TARGET: set()}, rows=rows(), closed={TARGET})
+    state = SinkState({TARGET: set()}, rows=rows(), closed={TARGET: Closing.CUT_OVER})
     [target] = plan(known, state, 100).targets
     record = progress_of(known, target, state.rows, Standing(), 42)
     assert {shard.code for shard in record.shards} == {"SM-1617"}

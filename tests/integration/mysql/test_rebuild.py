@@ -1,0 +1,258 @@
+"""The target's side of a rebuild: the shadow's state, the swap, and what is left when one ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shardmerge.cli.cutover.target_server import TargetServer
+from shardmerge.cli.rebuild.rebuild_server import RebuildServer
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.model.errors import ConfigError, StackError, TargetClosed
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
+from shardmerge.schemas.records.earlier_statements import actions_of
+from shardmerge.spark_sink.barrier.closing import Closing
+from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
+from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.shadow_merges import shadow_merge
+
+from .compared_line import S1, TARGET, connected, execute, pipeline
+
+ROWS, LATER = Partition("s1.app.t_1", 0), Partition("s1.app.t_1", 1)
+OTHER = TargetTable("merged", "other")
+CHECK = "CONSTRAINT few CHECK (id < 1000)"
+
+
+def query(port: int, sql: str) -> tuple[tuple[Any, ...], ...]:
+    with connected(port) as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        return tuple(cursor.fetchall())
+
+
+def moved(
+    topic: str, partition: int, start: int, end: int, target: TargetTable, *, rows: int = 0
+) -> Advance:
+    return Advance(topic, partition, start, end, target, rows, rows, 0)
+
+
+def ddl(sql: str) -> TargetStatement:
+    return TargetStatement(sql, StatementKind.EXPANDING, "", ("table",), actions=actions_of(sql))
+
+
+class Rebuilt:
+    """A pipeline's target with rows, and one rebuild of it."""
+
+    def __init__(self, port: int, *, maria: bool) -> None:
+        for number in (1, 2):
+            execute(port, f"DROP DATABASE IF EXISTS shardmerge_new_{number}",
+                    f"DROP DATABASE IF EXISTS shardmerge_old_{number}")  # fmt: skip
+        execute(port, "DROP DATABASE IF EXISTS merged", "DROP DATABASE IF EXISTS shardmerge")
+        self.port, self.pipeline = port, pipeline(port, port, maria="target" if maria else "")
+        address = MySqlAddress("127.0.0.1", port, USER, PASSWORD)
+        self.session = MySqlSession(address, lock_wait_timeout_s=1)
+        self.server = RebuildServer(self.pipeline, TARGET)
+        self.control = self.control_of(self.pipeline.name)
+
+    def control_of(self, name: str) -> ControlStore:
+        return ControlStore(self.session, self.pipeline.target.control_database, name)
+
+    def begun(self) -> RebuildRecord:
+        """The target at version 1, and a rebuild whose shadow exists at the same version."""
+        self.control.prepare()
+        epoch = self.control.take_epoch()
+        made = ddl(f"CREATE TABLE {TARGET.sql} (`id` int NOT NULL, PRIMARY KEY (`id`), {CHECK})")
+        assert self.journal(self.pipeline.name, epoch).execute(TARGET, 1, 0, made).state == "done"
+        self.journal(self.pipeline.name, epoch).note(TARGET, 1, -2, "rows were taken out")
+        self.control.move(
+            epoch,
+            [
+                moved("s1.app.t_1", 0, 0, 50, TARGET, rows=7),
+                moved("s1.app.other", 0, 0, 9, OTHER, rows=3),
+            ],
+        )
+        execute(self.port, f"INSERT INTO {TARGET.sql} VALUES (1)")
+        number = self.server.store.next_number()
+        shadow = TargetTable(f"shardmerge_new_{number}", "t")
+        creation = ddl(made.sql.replace(TARGET.sql, shadow.sql))
+        record = RebuildRecord(
+            number, TARGET, Stage.BUILDING, 1, (creation,), "shardmerge", "olga", "now"
+        )
+        self.server.store.begin(record, [Load(S1, shadow, 1, LoadKind.SNAPSHOT, 1)])
+        own = self.control_of(self.name(record))
+        self.epoch = own.take_epoch()
+        done = self.journal(self.name(record), self.epoch).execute(shadow, 1, 0, creation)
+        assert done.state == "done"
+        execute(self.port, f"INSERT INTO {shadow.sql} VALUES (1), (2)")
+        return record
+
+    def journal(self, name: str, epoch: int) -> Journal:
+        return Journal(self.session, self.control_of(name), name, epoch)
+
+    def name(self, record: RebuildRecord) -> str:
+        return record.sink_name(self.pipeline.name)
+
+    def close(self) -> None:
+        self.session.close()
+        self.server.close()
+
+
+@pytest.fixture(params=["mysql97", "mariadb1011"])
+def rebuilt(request: pytest.FixtureRequest, server_port: Callable[[str], int]) -> Iterator[Rebuilt]:
+    name = str(request.param)
+    found = Rebuilt(server_port(name), maria=name != "mysql97")
+    yield found
+    found.close()
+
+
+def test_the_shadow_s_sink_begins_where_the_target_stands(rebuilt: Rebuilt) -> None:
+    with pytest.raises(StackError) as unknown:
+        rebuilt.server.check_sink()
+    assert unknown.value.code == "SM-6513"
+    record = rebuilt.begun()
+    rebuilt.server.check_sink()
+    own = rebuilt.control_of(rebuilt.name(record))
+    assert own.offsets() == {ROWS: 50}, "not those of other targets"
+    assert own.rows() == {record.shadow.table: 0}
+    executed = rebuilt.server.executed(rebuilt.name(record), record.shadow.table)
+    assert executed == {StatementKey(1, 0), StatementKey(1, -2)}
+    assert [load.shard for load in rebuilt.server.store.loads(record)] == [S1]
+    assert rebuilt.server.store.latest(TARGET) == record
+    merge = shadow_merge(rebuilt.pipeline, TARGET)
+    assert (merge.state_name, merge.shadow) == (rebuilt.name(record), record.shadow)
+    assert all(source.is_loaded for source in merge.pipeline.sources)
+    server = TargetServer(rebuilt.pipeline, TARGET)
+    with pytest.raises(ConfigError, match="is under way"):
+        server.check_no_rebuild()
+    server.close()
+
+
+def test_what_the_target_has_and_the_shadow_has_not_is_counted(rebuilt: Rebuilt) -> None:
+    record, store = rebuilt.begun(), rebuilt.server.store
+    assert (store.events_behind(record), store.statements_behind(record)) == (0, 0)
+    epoch = rebuilt.control.epoch()
+    rebuilt.control.move(
+        epoch, [moved("s1.app.t_1", 0, 50, 60, TARGET), moved("s1.app.t_1", 1, 0, 5, TARGET)]
+    )
+    added = ddl(f"ALTER TABLE {TARGET.sql} ADD COLUMN `a` int")
+    rebuilt.journal(rebuilt.pipeline.name, epoch).execute(TARGET, 2, 0, added)
+    assert (store.events_behind(record), store.statements_behind(record)) == (15, 1)
+    own, shadow = rebuilt.control_of(rebuilt.name(record)), record.shadow.table
+    own.move(rebuilt.epoch, [moved("s1.app.t_1", 0, 50, 80, shadow)])
+    assert store.events_behind(record) == 5
+
+
+def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt) -> None:
+    record, server = rebuilt.begun(), rebuilt.server
+    shadow, own = record.shadow.table, rebuilt.control_of(rebuilt.name(record))
+    own.move(
+        rebuilt.epoch,
+        [
+            moved("s1.app.t_1", 0, 50, 70, shadow, rows=2),
+            moved("s1.app.t_1", 1, 0, 4, shadow, rows=4),
+        ],
+    )
+    added = ddl(f"ALTER TABLE {shadow.sql} ADD COLUMN `a` int")
+    rebuilt.journal(rebuilt.name(record), rebuilt.epoch).execute(shadow, 2, 0, added)
+    server.marks.close_for_swap()
+    assert rebuilt.control.closed_targets() == {TARGET: Closing.SWAPPING}
+    assert not server.is_cut_over()
+    with (
+        pytest.raises(TargetClosed, match="takes the target's place"),
+        rebuilt.session.transaction(),
+    ):
+        rebuilt.control.fence(rebuilt.control.epoch(), TARGET)
+    assert (server.swap.is_exchanged(record), rebuilt.control.swaps()) == (False, 0)
+    for _ in range(2):  # a call that was killed behind it repeats it
+        server.swap.exchange(record)
+        assert server.swap.is_exchanged(record)
+    swapped = server.swap.take_over(record)
+    assert server.store.latest(TARGET) == swapped == replace(record, stage=Stage.SWAPPED)
+
+    assert rebuilt.control.swaps() == record.number
+    assert rebuilt.control.closed_targets() == {}
+    assert rebuilt.control.offsets() == {ROWS: 70, LATER: 4, Partition("s1.app.other", 0): 9}
+    assert rebuilt.control.rows() == {TARGET: 13, OTHER: 3}
+    [load] = LoadStore(rebuilt.session, "shardmerge", rebuilt.pipeline.name).loads()
+    assert (load.shard, load.target) == (S1, TARGET)
+    executed = server.executed(rebuilt.pipeline.name, TARGET)
+    assert executed == {StatementKey(1, 0), StatementKey(1, -2), StatementKey(2, 0)}
+    compared = server.decided_table()
+    assert compared is not None
+    assert [column.name for column in compared.columns] == ["id", "a"]
+    assert query(rebuilt.port, f"SELECT id, a FROM {TARGET.sql}") == ((1, None), (2, None))
+    assert query(rebuilt.port, f"SELECT * FROM {record.old.sql}") == ((1,),)
+    # The names of CHECK constraints are as they were, so a later statement can drop this one.
+    [(_, definition)] = query(rebuilt.port, f"SHOW CREATE TABLE {TARGET.sql}")
+    assert "CONSTRAINT `few`" in definition
+    _is_forgotten(rebuilt, record)
+
+    assert server.swap.drop_old(swapped).stage is Stage.ENDED
+    assert rebuilt.control.swaps() == record.number
+    assert query(rebuilt.port, "SHOW DATABASES LIKE 'shardmerge\\_%'") == ()
+
+
+def test_a_task_of_the_shadow_s_sink_that_is_left_writes_nothing(rebuilt: Rebuilt) -> None:
+    record = rebuilt.begun()
+    rebuilt.server.marks.close_for_swap()
+    rebuilt.server.swap.exchange(record)
+    rebuilt.server.swap.take_over(record)
+    own = rebuilt.control_of(rebuilt.name(record))
+    with pytest.raises(Exception, match="another writer took over"), rebuilt.session.transaction():
+        own.fence(rebuilt.epoch, record.shadow.table)
+
+
+def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt) -> None:
+    record = rebuilt.begun()
+    rebuilt.server.marks.close_for_swap()
+    assert rebuilt.server.swap.drop_shadow(record).stage is Stage.ABORTED
+    assert rebuilt.control.closed_targets() == {}
+    assert rebuilt.control.offsets()[ROWS] == 50
+    assert query(rebuilt.port, f"SELECT * FROM {TARGET.sql}") == ((1,),)
+    assert query(rebuilt.port, "SHOW DATABASES LIKE 'shardmerge\\_%'") == ()
+    _is_forgotten(rebuilt, record)
+    with pytest.raises(ConfigError) as found:
+        shadow_merge(rebuilt.pipeline, TARGET)
+    assert found.value.code == "SM-6501"
+    assert rebuilt.server.store.next_number() == record.number + 1
+
+
+def test_what_somebody_put_beside_the_shadow_stays(rebuilt: Rebuilt) -> None:
+    record = rebuilt.begun()
+    database = record.shadow.table.database
+    execute(rebuilt.port, f"CREATE TABLE {database}.mine (id INT)")
+    rebuilt.server.swap.drop_shadow(record)
+    assert query(rebuilt.port, f"SHOW TABLES FROM {database}") == (("mine",),)
+
+
+def test_a_table_with_a_trigger_is_not_moved_and_the_target_stays(rebuilt: Rebuilt) -> None:
+    record = rebuilt.begun()
+    execute(rebuilt.port, f"CREATE TRIGGER merged.x BEFORE INSERT ON {TARGET.sql} FOR EACH ROW"
+            " SET @x = 1")  # fmt: skip
+    with pytest.raises(Exception, match=r"(?i)trigger"):
+        rebuilt.server.swap.exchange(record)
+    assert not rebuilt.server.swap.is_exchanged(record)
+    assert query(rebuilt.port, f"SELECT * FROM {TARGET.sql}") == ((1,),)
+
+
+def _is_forgotten(rebuilt: Rebuilt, record: RebuildRecord) -> None:
+    tables = query(
+        rebuilt.port,
+        "SELECT TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'shardmerge'"
+        " AND COLUMN_NAME = 'pipeline'",
+    )
+    assert len(tables) > 8
+    for (table,) in tables:
+        name = rebuilt.name(record)
+        left = f"SELECT COUNT(*) FROM shardmerge.{table} WHERE pipeline = '{name}'"
+        assert query(rebuilt.port, left) == ((0,),), table
