@@ -10,9 +10,9 @@ import pytest
 
 from shardmerge.cli.cutover.target_server import TargetServer
 from shardmerge.cli.rebuild.rebuild_server import RebuildServer
-from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.errors import ConfigError, StackError, TargetClosed
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.spark_sink.barrier.closing import Closing
@@ -27,17 +27,11 @@ from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.shadow_merges import shadow_merge
 
-from .compared_line import S1, TARGET, connected, execute, pipeline
+from .compared_line import S1, TARGET, pipeline
 
 ROWS, LATER = Partition("s1.app.t_1", 0), Partition("s1.app.t_1", 1)
 OTHER = TargetTable("merged", "other")
 CHECK = "CONSTRAINT few CHECK (id < 1000)"
-
-
-def query(port: int, sql: str) -> tuple[tuple[Any, ...], ...]:
-    with connected(port) as connection, connection.cursor() as cursor:
-        cursor.execute(sql)
-        return tuple(cursor.fetchall())
 
 
 def moved(
@@ -53,16 +47,25 @@ def ddl(sql: str) -> TargetStatement:
 class Rebuilt:
     """A pipeline's target with rows, and one rebuild of it."""
 
-    def __init__(self, port: int, *, maria: bool) -> None:
-        for number in (1, 2):
-            execute(port, f"DROP DATABASE IF EXISTS shardmerge_new_{number}",
-                    f"DROP DATABASE IF EXISTS shardmerge_old_{number}")  # fmt: skip
-        execute(port, "DROP DATABASE IF EXISTS merged", "DROP DATABASE IF EXISTS shardmerge")
-        self.port, self.pipeline = port, pipeline(port, port, maria="target" if maria else "")
-        address = MySqlAddress("127.0.0.1", port, USER, PASSWORD)
+    def __init__(self, pipeline: Pipeline) -> None:
+        where, self.pipeline = pipeline.target, pipeline
+        address = MySqlAddress(where.host, where.port, where.user, where.password)
         self.session = MySqlSession(address, lock_wait_timeout_s=1)
+        for number in (1, 2):
+            self.run(
+                f"DROP DATABASE IF EXISTS shardmerge_new_{number}",
+                f"DROP DATABASE IF EXISTS shardmerge_old_{number}",
+            )
+        self.run("DROP DATABASE IF EXISTS merged", "DROP DATABASE IF EXISTS shardmerge")
         self.server = RebuildServer(self.pipeline, TARGET)
         self.control = self.control_of(self.pipeline.name)
+
+    def run(self, *statements: str) -> None:
+        for statement in statements:
+            self.session.execute(statement)
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.session.query(sql)
 
     def control_of(self, name: str) -> ControlStore:
         return ControlStore(self.session, self.pipeline.target.control_database, name)
@@ -81,7 +84,7 @@ class Rebuilt:
                 moved("s1.app.other", 0, 0, 9, OTHER, rows=3),
             ],
         )
-        execute(self.port, f"INSERT INTO {TARGET.sql} VALUES (1)")
+        self.run(f"INSERT INTO {TARGET.sql} VALUES (1)")
         number = self.server.store.next_number()
         shadow = TargetTable(f"shardmerge_new_{number}", "t")
         creation = ddl(made.sql.replace(TARGET.sql, shadow.sql))
@@ -93,7 +96,7 @@ class Rebuilt:
         self.epoch = own.take_epoch()
         done = self.journal(self.name(record), self.epoch).execute(shadow, 1, 0, creation)
         assert done.state == "done"
-        execute(self.port, f"INSERT INTO {shadow.sql} VALUES (1), (2)")
+        self.run(f"INSERT INTO {shadow.sql} VALUES (1), (2)")
         return record
 
     def journal(self, name: str, epoch: int) -> Journal:
@@ -109,8 +112,8 @@ class Rebuilt:
 
 @pytest.fixture(params=["mysql97", "mariadb1011"])
 def rebuilt(request: pytest.FixtureRequest, server_port: Callable[[str], int]) -> Iterator[Rebuilt]:
-    name = str(request.param)
-    found = Rebuilt(server_port(name), maria=name != "mysql97")
+    port = server_port(str(request.param))
+    found = Rebuilt(pipeline(port, port, maria="target" if "maria" in request.param else ""))
     yield found
     found.close()
 
@@ -190,16 +193,17 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
     compared = server.decided_table()
     assert compared is not None
     assert [column.name for column in compared.columns] == ["id", "a"]
-    assert query(rebuilt.port, f"SELECT id, a FROM {TARGET.sql}") == ((1, None), (2, None))
-    assert query(rebuilt.port, f"SELECT * FROM {record.old.sql}") == ((1,),)
+    assert rebuilt.query(f"SELECT id, a FROM {TARGET.sql}") == [(1, None), (2, None)]
+    assert rebuilt.query(f"SELECT * FROM {record.old.sql}") == [(1,)]
     # The names of CHECK constraints are as they were, so a later statement can drop this one.
-    [(_, definition)] = query(rebuilt.port, f"SHOW CREATE TABLE {TARGET.sql}")
-    assert "CONSTRAINT `few`" in definition
+    [(_, definition)] = rebuilt.query(f"SHOW CREATE TABLE {TARGET.sql}")
+    # A TiDB takes CHECK constraints, and has none by default.
+    assert "CONSTRAINT `few`" in definition or rebuilt.pipeline.target.kind == "tidb"
     _is_forgotten(rebuilt, record)
 
     assert server.swap.drop_old(swapped).stage is Stage.ENDED
     assert rebuilt.control.swaps() == record.number
-    assert query(rebuilt.port, "SHOW DATABASES LIKE 'shardmerge\\_%'") == ()
+    assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%'") == []
 
 
 def test_a_task_of_the_shadow_s_sink_that_is_left_writes_nothing(rebuilt: Rebuilt) -> None:
@@ -218,8 +222,8 @@ def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt
     assert rebuilt.server.swap.drop_shadow(record).stage is Stage.ABORTED
     assert rebuilt.control.closed_targets() == {}
     assert rebuilt.control.offsets()[ROWS] == 50
-    assert query(rebuilt.port, f"SELECT * FROM {TARGET.sql}") == ((1,),)
-    assert query(rebuilt.port, "SHOW DATABASES LIKE 'shardmerge\\_%'") == ()
+    assert rebuilt.query(f"SELECT * FROM {TARGET.sql}") == [(1,)]
+    assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%'") == []
     _is_forgotten(rebuilt, record)
     with pytest.raises(ConfigError) as found:
         shadow_merge(rebuilt.pipeline, TARGET)
@@ -230,24 +234,23 @@ def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt
 def test_what_somebody_put_beside_the_shadow_stays(rebuilt: Rebuilt) -> None:
     record = rebuilt.begun()
     database = record.shadow.table.database
-    execute(rebuilt.port, f"CREATE TABLE {database}.mine (id INT)")
+    rebuilt.run(f"CREATE TABLE {database}.mine (id INT)")
     rebuilt.server.swap.drop_shadow(record)
-    assert query(rebuilt.port, f"SHOW TABLES FROM {database}") == (("mine",),)
+    assert rebuilt.query(f"SHOW TABLES FROM {database}") == [("mine",)]
 
 
 def test_a_table_with_a_trigger_is_not_moved_and_the_target_stays(rebuilt: Rebuilt) -> None:
     record = rebuilt.begun()
-    execute(rebuilt.port, f"CREATE TRIGGER merged.x BEFORE INSERT ON {TARGET.sql} FOR EACH ROW"
+    rebuilt.run(f"CREATE TRIGGER merged.x BEFORE INSERT ON {TARGET.sql} FOR EACH ROW"
             " SET @x = 1")  # fmt: skip
     with pytest.raises(Exception, match=r"(?i)trigger"):
         rebuilt.server.swap.exchange(record)
     assert not rebuilt.server.swap.is_exchanged(record)
-    assert query(rebuilt.port, f"SELECT * FROM {TARGET.sql}") == ((1,),)
+    assert rebuilt.query(f"SELECT * FROM {TARGET.sql}") == [(1,)]
 
 
 def _is_forgotten(rebuilt: Rebuilt, record: RebuildRecord) -> None:
-    tables = query(
-        rebuilt.port,
+    tables = rebuilt.query(
         "SELECT TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'shardmerge'"
         " AND COLUMN_NAME = 'pipeline'",
     )
@@ -255,4 +258,4 @@ def _is_forgotten(rebuilt: Rebuilt, record: RebuildRecord) -> None:
     for (table,) in tables:
         name = rebuilt.name(record)
         left = f"SELECT COUNT(*) FROM shardmerge.{table} WHERE pipeline = '{name}'"
-        assert query(rebuilt.port, left) == ((0,),), table
+        assert rebuilt.query(left) == [(0,)], table
