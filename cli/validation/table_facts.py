@@ -18,7 +18,7 @@ from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
 from shardmerge.spark_sink.barrier.statements import bindings
 from shardmerge.spark_sink.planning.progress import CLOSED
-from shardmerge.spark_sink.validation.compared_table import ShardFacts, TargetFacts
+from shardmerge.spark_sink.validation.compared_facts import ShardFacts, TargetFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ def facts_of(picture: Picture, target: TargetTable, readings: Readings) -> Table
             () if key is None else key.columns,
             _reason_to_keep_rows(pipeline, known),
             points=pipeline.target.kind != "tidb",
+            catalog=pipeline.target.catalog.name if pipeline.target.catalog else "",
         ),
         tuple(
             _shard(pipeline, known, progress, shard, read_again)

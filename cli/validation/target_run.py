@@ -23,6 +23,9 @@ from .table_facts import TableFacts
 
 _SETTLE_AT = 1_000
 """With this many rows in doubt, they are looked at again before more ranges are compared."""
+_RANGES_OF_SPARK = 10
+"""An Iceberg table is read with ranges this many times as long: for each one Spark looks into all
+files of the table."""
 _PAUSE_S = 1.0
 _MOMENT_S = 10.0
 """A shard that has just begun to wait is given this much time to go on."""
@@ -53,6 +56,10 @@ class Limits:
     most: int = 10_000
     patience_s: float = 120.0
     rows_a_range: int = 20_000
+
+    def rows_in(self, table: ComparedTable) -> int:
+        """About how many rows a range of a table has."""
+        return self.rows_a_range * (_RANGES_OF_SPARK if table.side.lake else 1)
 
 
 class TargetRun:
@@ -208,5 +215,5 @@ class TargetRun:
     def _begin(self, table: ComparedTable) -> TableValidation:
         shards = [side.shard for side in table.shards if side.shard is not None]
         return TableValidation(
-            table, self._servers, self._passing(shards), self._limits.rows_a_range
+            table, self._servers, self._passing(shards), self._limits.rows_in(table)
         )

@@ -10,6 +10,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.loading.chunk_queries import table_statistics
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
 
+from .applied_offsets import Applied
 from .line_passing import LinePassing
 from .progress_lines import ProgressLines
 from .saved_state import StateFile
@@ -27,6 +28,7 @@ def compare_target(
     limits: Limits,
     state: StateFile,
     only: Sequence[ShardId] = (),
+    applied: Applied | None = None,
 ) -> tuple[TargetRun, float]:
     """Compare a target with its shards, and tell on stderr how far that is.
 
@@ -38,6 +40,7 @@ def compare_target(
         limits: Of the comparison.
         state: Keeps the state of the comparison.
         only: The shards to compare; empty for all.
+        applied: See ``LinePassing``.
 
     Returns:
         The comparison at its end, and how many seconds it took.
@@ -52,7 +55,7 @@ def compare_target(
             facts.of(target),
             only,
             servers=servers,
-            passing=lambda shards: LinePassing(pipeline, shards, limits.patience_s),
+            passing=lambda shards: LinePassing(pipeline, shards, limits.patience_s, applied),
             limits=limits,
             state=state,
             watcher=watcher,
@@ -66,6 +69,8 @@ def compare_target(
 
 def _rows(servers: ServerRows, table: ComparedTable) -> int:
     """About how many rows the target has, as its server estimates."""
+    if table.side.lake:
+        return int(servers.ask(table.side, f"SELECT COUNT(*) FROM {table.side.table}")[0][0])
     at = ShardId("", table.target.database, table.target.table)
     found = servers.ask(table.side, table_statistics(at))
     return int(found[0][0] or 0) if found else 0

@@ -27,6 +27,7 @@ from typing import TypeAlias
 from shardmerge.schemas.model.names import ShardId
 
 from .compared_table import ComparedTable
+from .value_texts import ValueText
 
 LOOKS = 3
 """A difference is reported when it was seen this often, each time behind a new position."""
@@ -156,13 +157,26 @@ def look_again(
 
 def _differing(table: ComparedTable, shard: SeenRow, target: SeenRow) -> tuple[str, ...]:
     side = next(s for s in table.shards if s.shard == shard.shard)
-    return tuple(
-        name
-        for name, text, a, b in zip(
-            table.columns, side.texts, shard.values, target.values, strict=True
-        )
+    return tuple(table.columns[n] for n in differing(side.texts, shard.values, target.values))
+
+
+def differing(
+    texts: Sequence[ValueText | None],
+    shard: Sequence[bytes | None],
+    target: Sequence[bytes | None],
+) -> list[int]:
+    """The places of the values that differ.
+
+    Args:
+        texts: Of the shard; None where a value is not judged.
+        shard: The shard's values.
+        target: The target's values.
+    """
+    return [
+        n
+        for n, (text, a, b) in enumerate(zip(texts, shard, target, strict=True))
         if text is not None and a != b and not (text.is_json and _same_json(a, b))
-    )
+    ]
 
 
 def _same_json(a: bytes | None, b: bytes | None) -> bool:

@@ -17,7 +17,7 @@ from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.key_order import Boundary
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, Side, compared_table
 from shardmerge.spark_sink.validation.doubts import DifferenceKind, Key, SeenRow
-from shardmerge.spark_sink.validation.table_validation import TableValidation
+from shardmerge.spark_sink.validation.table_validation import Digests, TableValidation
 from tests.unit.spark_sink.validation.facts import S1, S2, shard, target
 
 OWN = "CREATE TABLE t (id int PRIMARY KEY, a int)"
@@ -101,11 +101,9 @@ class World:
         found = self.within(side, KeyRange(after))
         return (str(found[rows - 1][0]),) if len(found) >= rows else None
 
-    def row_digests(
-        self, sides: Sequence[Side], of: KeyRange
-    ) -> list[list[tuple[Key, int | None]]]:
+    def row_digests(self, sides: Sequence[Side], of: KeyRange) -> list[Digests]:
         return [
-            [((str(row),), hash((row, value))) for row, value in self.within(side, of)]
+            [((str(row),), hash((row, value)), ()) for row, value in self.within(side, of)]
             for side in sides
         ]
 

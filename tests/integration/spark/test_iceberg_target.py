@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from shardmerge.cli.validation.repairs import statements
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
@@ -151,6 +152,42 @@ def test_every_type_has_its_boundary_values(
                 assert json.loads(got[row["id"]][name]) == json.loads(wanted), name
             else:
                 assert got[row["id"]][name] == wanted, (row["id"], name)
+    assert isinstance(writer.target, IcebergTarget)
+    assert_hand_made_changes_are_found(every, writer.target)
+
+
+def assert_hand_made_changes_are_found(every: Contract, target: IcebergTarget) -> None:
+    """A comparison of the source with the table tells what Spark changed, and nothing else."""
+    shard = replace(every.topic.shard, table="t")
+    source = replace(every.pipeline.sources[0], name=shard.source)
+    pipeline = replace(every.pipeline, sources=(source,))
+    clean = iceberg_values.compared(pipeline, target, shard, every.schema, every.target)
+    assert clean.differences == []
+    # Spark has no decimal of 65 digits; all other columns are compared.
+    assert {*every.columns()} - {*clean.table.columns} == {"c_decimal"}
+    name = f"lake.{every.target.sql}"
+    changes = {
+        "c_double": "-1.5", "c_time6": "1", "c_varbinary": "X'00'", "c_text": "'x'",
+        "c_json": "'{}'", "c_datetime6": "TIMESTAMP_NTZ'2001-01-01 00:00:00.000001'",
+        "c_timestamp6": "TIMESTAMP'2001-01-01 00:00:00.000001'", "c_geometry": "X'00'",
+        "c_bit64": "5", "c_decimal_u": "1.25",
+    }  # fmt: skip
+    sets = ", ".join(f"{column} = {value}" for column, value in changes.items())
+    every.kind.execute(f"UPDATE {name} SET {sets} WHERE id = 1")
+    every.kind.execute(f"DELETE FROM {name} WHERE id = 1000")
+    every.kind.execute(f"INSERT INTO {name} (id) VALUES (777)")
+    found = iceberg_values.compared(pipeline, target, shard, every.schema, every.target)
+    told = {d.key: d for d in found.differences}
+    assert {key: d.kind.value for key, d in told.items()} == {
+        ("1",): "differs", ("1000",): "missing", ("777",): "extra",
+    }  # fmt: skip
+    assert set(told["1",].columns) == set(changes)
+    with iceberg_values.opened(pipeline, target) as servers:
+        repairs = statements(found.table, found.differences, servers)
+    for sql in repairs.values():
+        every.kind.execute(sql.rstrip(";"))
+    again = iceberg_values.compared(pipeline, target, shard, every.schema, every.target)
+    assert again.differences == []
 
 
 @pytest.fixture(scope="module", params=["json", "avro"])

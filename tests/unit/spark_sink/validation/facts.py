@@ -10,7 +10,7 @@ from shardmerge.schemas.model.policies import RoutePolicies
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.spark_sink.validation.compared_table import ShardFacts, TargetFacts
+from shardmerge.spark_sink.validation.compared_facts import ShardFacts, TargetFacts
 from tests.strategies import table
 
 TARGET = TargetTable("merged", "t")
