@@ -37,6 +37,7 @@ from shardmerge.spark_sink.validation.validation_queries import (
     digest_counts,
     next_boundary,
     range_digest,
+    row_count,
     row_digests,
     rows_by_key,
 )
@@ -146,6 +147,10 @@ class ServerRows:
             ]
 
         return self._all(sides, ask)
+
+    def row_counts(self, sides: Sequence[Side]) -> list[int]:
+        """How many rows each side has."""
+        return self._all(sides, lambda server, side: int(server.ask(row_count(side))[0][0]))
 
     def ask(self, side: Side, sql: str) -> list[tuple[Any, ...]]:
         """The answer of a side's server to another query."""

@@ -11,6 +11,7 @@ from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import RowTopics
@@ -106,6 +107,8 @@ def facts_of(picture: Picture, target: TargetTable, readings: Readings) -> Table
             () if key is None else key.columns,
             _reason_to_keep_rows(pipeline, known),
             points=pipeline.target.kind != "tidb",
+            other_keys=joined.schema is not None
+            and any(index.kind is IndexKind.UNIQUE for index in joined.schema.indexes),
             catalog=pipeline.target.catalog.name if pipeline.target.catalog else "",
         ),
         tuple(

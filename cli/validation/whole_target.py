@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.loading.chunk_queries import table_statistics
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
+from shardmerge.spark_sink.validation.doubts import Key
 
 from .applied_offsets import Applied
 from .line_passing import LinePassing
@@ -29,6 +30,7 @@ def compare_target(
     state: StateFile,
     only: Sequence[ShardId] = (),
     applied: Applied | None = None,
+    before: Callable[[TargetRun], Sequence[Key] | None] = lambda _: None,
 ) -> tuple[TargetRun, float]:
     """Compare a target with its shards, and tell on stderr how far that is.
 
@@ -41,6 +43,8 @@ def compare_target(
         state: Keeps the state of the comparison.
         only: The shards to compare; empty for all.
         applied: See ``LinePassing``.
+        before: Called before anything is compared. It returns the keys of the rows to compare; None
+            for all rows.
 
     Returns:
         The comparison at its end, and how many seconds it took.
@@ -60,8 +64,9 @@ def compare_target(
             state=state,
             watcher=watcher,
         )
-        watcher.expect(_rows(servers, run.validation.table))
-        run.run()
+        keys = before(run)
+        watcher.expect(_rows(servers, run.validation.table) if keys is None else len(keys))
+        run.run(keys)
     finally:
         watcher.close()
     return run, time.monotonic() - began

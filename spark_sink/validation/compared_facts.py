@@ -38,6 +38,7 @@ class TargetFacts:
         key: Names of the target's primary key; empty without one.
         kept: Why the target can have rows that no live shard has; "" when it cannot.
         points: See ``value_texts.value_text``.
+        other_keys: Whether the target has a unique key besides the primary key.
         catalog: For an Iceberg table, the name of its Spark catalog; "" for a table of a server.
     """
 
@@ -47,6 +48,7 @@ class TargetFacts:
     kept: str = ""
     points: bool = True
     catalog: str = ""
+    other_keys: bool = False
 
     @property
     def sql(self) -> str:

@@ -78,6 +78,7 @@ class ComparedTable:
         judges_extra: Whether a row that only the target has is a difference.
         judges_values: Whether a row with other values is a difference.
         left_out: What is not compared, as sentences.
+        other_keys: See ``TargetFacts``.
     """
 
     target: TargetTable
@@ -90,6 +91,7 @@ class ComparedTable:
     judges_extra: bool = True
     judges_values: bool = True
     left_out: tuple[str, ...] = ()
+    other_keys: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -158,6 +160,7 @@ class _Comparison:
             judges_extra=extra,
             judges_values=RowOperation.UPDATE not in ignored,
             left_out=tuple(dict.fromkeys(self.notes)),
+            other_keys=facts.other_keys,
         )
 
     # --- columns ---------------------------------------------------------------------------

@@ -145,6 +145,27 @@ class TableValidation:
         ends = [self.servers.next_boundary(side, self.after, rows) for side in table.shards]
         return first_boundary(table.side.range_key, [end for end in ends if end is not None])
 
+    def compare_keys(self, keys: Sequence[Key]) -> int:
+        """Compare the rows with these keys, in place of a range.
+
+        A server can find other rows under a key, too, such as ``A`` under ``a``. They are compared,
+        too.
+
+        Returns:
+            How many rows were read on all sides.
+        """
+        table, read = self.table, 0
+        for part in self._parts(keys):
+            shards = _by_key(self.servers.rows(table.shards, part))
+            target = _by_key(self.servers.rows((table.side,), part))
+            for key in shards.keys() | target.keys():
+                own, theirs = shards.get(key, []), target.get(key, [])
+                if difference_of(table, key, own, _one(theirs)) is not None:
+                    self.doubts.setdefault(key, Doubt(key))
+                self.rows += len(own)
+                read += len(own) + len(theirs)
+        return read
+
     @property
     def is_compared(self) -> bool:
         """Whether no range is left."""
@@ -296,6 +317,13 @@ class TableValidation:
             ]
             self._judge(key, [before.get(key, 0)], [after.get(key, 0)], found)
         return True
+
+
+def _by_key(found: Sequence[Sequence[tuple[Key, SeenRow]]]) -> dict[Key, list[SeenRow]]:
+    rows: dict[Key, list[SeenRow]] = {}
+    for key, row in (pair for each in found for pair in each):
+        rows.setdefault(key, []).append(row)
+    return rows
 
 
 def _one(rows: Sequence[SeenRow]) -> SeenRow | None:

@@ -61,6 +61,11 @@ def range_digest(side: Side, of: KeyRange) -> str:
     return f"SELECT COUNT(*), {total} FROM {side.table}{_where(side, of)}"
 
 
+def row_count(side: Side) -> str:
+    """Asks how many rows a side has."""
+    return f"SELECT COUNT(*) FROM {side.table}{_where(side, KeyRange())}"
+
+
 def next_boundary(side: Side, after: Boundary | None, rows: int) -> str:
     """Asks for the key of the last of ``rows`` rows behind a boundary; no answer for fewer rows."""
     key = side.range_key

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from shardmerge.cli.cutover.foreseen import record_after, record_before
+from shardmerge.cli.cutover.foreseen import Proved, record_after, record_before
 from shardmerge.cli.cutover.procedure import next_step, next_step_back
 from shardmerge.cli.cutover.record import CutoverRecord, NotedEnd, Tidied
 from shardmerge.cli.cutover.seen import Act, Seen, SourceSeen, Step, Wishes
@@ -149,7 +149,9 @@ class CutoverMachine(RuleBasedStateMachine):
             return
         if step.act is Act.OPEN:
             self.check_opening()
-        world.record = record_after(prepared, step, "now", noted=noted, rows=len(world.target))
+        world.record = record_after(
+            prepared, step, "now", noted=noted, proved=Proved(len(world.target))
+        )
 
     @rule(steps=st.integers(1, 9), applies=st.booleans())
     def the_call_goes_on_for_a_while(self, steps: int, applies: bool) -> None:
