@@ -12,7 +12,7 @@ from shardmerge.spark_sink.validation.validation_queries import (
     rows_by_key,
 )
 
-from .facts import RULE, S1, shard, target
+from .facts import RULE, S1, S2, shard, target
 
 OWN = "CREATE TABLE t (id int PRIMARY KEY, a text)"
 TABLE = compared_table(target(OWN), [shard(S1, OWN)])
@@ -54,3 +54,17 @@ def test_the_columns_of_a_condition_come_behind_the_values() -> None:
         "SELECT CAST(`id` + 0 AS CHAR), CAST(`id` + 0 AS CHAR), CAST(`a` AS BINARY), `id`, `a`"
         " FROM `app`.`t_1` WHERE (`id` IN (7))"
     )
+
+
+def test_values_that_are_no_part_of_the_digest_are_read_for_each_row() -> None:
+    own = "CREATE TABLE t (id int PRIMARY KEY, a timestamp not null default current_timestamp)"
+    less = shard(S2, "CREATE TABLE t (id int PRIMARY KEY)")
+    found = compared_table(target(own), [shard(S1, own), less])
+    digest = (
+        "CAST(CONV(LEFT(SHA2(CONCAT_WS('#', CAST(`id` + 0 AS CHAR), CONCAT(ISNULL(`id`))), 256),"
+        " 16), 16, 10) AS UNSIGNED)"
+    )
+    assert [row_digests(side, KeyRange()) for side in found.shards] == [
+        f"SELECT CAST(`id` + 0 AS CHAR), {digest}, CAST(`a` AS CHAR) FROM `app`.`t_1`",
+        f"SELECT CAST(`id` + 0 AS CHAR), {digest}, NULL FROM `app`.`t_2`",
+    ]
