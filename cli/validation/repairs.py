@@ -47,9 +47,9 @@ def statements(
         if difference.kind is DifferenceKind.EXTRA:
             told[difference] = delete_statement(table, difference)
         elif side is not None and table.side.lake:
-            ((_, seen),) = servers.rows([side], [difference.key])[0] or [(difference.key, None)]
-            if seen is not None:
-                told[difference] = lake_statement(table, side, difference, seen)
+            for key, row in servers.rows([side], [difference.key])[0]:
+                if key == difference.key:
+                    told[difference] = lake_statement(table, side, difference, row)
         elif side is not None:
             rows = servers.ask(side, literals_query(table, side, difference))
             if len(rows) == 1:

@@ -19,7 +19,7 @@ This module compares rows. It does not read them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -200,7 +200,9 @@ def _plain(value: object) -> object:
     return value
 
 
-def doubtful_keys(shards: dict[Key, list[object]], target: dict[Key, object]) -> list[Key]:
+def doubtful_keys(
+    shards: Mapping[Key, Sequence[object]], target: Mapping[Key, object]
+) -> list[Key]:
     """The keys whose digests differ, or that only one side has.
 
     Args:

@@ -222,8 +222,8 @@ class TableValidation:
         for side, rows in zip(sides[1:], shards, strict=True):
             for key, digest, values in rows:
                 # An unknown digest makes a row one in doubt.
-                differs = key in loose and differing(side.loose, values, loose[key])
-                found.setdefault(key, []).append(None if differs else digest)
+                is_other = key in loose and bool(differing(side.loose, values, loose[key]))
+                found.setdefault(key, []).append(None if is_other else digest)
         keys = doubtful_keys(found, theirs)
         for key, differs in self._differences(sides, keys).items():
             if differs is not None:
