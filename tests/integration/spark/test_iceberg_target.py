@@ -399,7 +399,7 @@ def traffic(run: Callable[[str], None], moves: Callable[[], bool]) -> Iterator[N
 
 @pytest.mark.timeout(400)  # with the start of Spark, on a busy machine
 @pytest.mark.parametrize("row_format", ["json", "avro"])
-def test_rows_of_a_connector_are_the_shards_rows_in_each_format(  # noqa: PLR0917
+def test_rows_of_a_connector_are_the_shards_rows_in_each_format(  # noqa: PLR0917 - fixtures
     stack: LocalStack,
     kind: IcebergKind,
     shards: MySqlSession,
