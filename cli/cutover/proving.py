@@ -9,7 +9,6 @@ import click
 
 from shardmerge.cli.clients import topic_reader
 from shardmerge.cli.validation.applied_offsets import control_offsets, reached
-from shardmerge.cli.validation.changed_rows import changed_keys
 from shardmerge.cli.validation.report import report_of
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.saved_state import StateFile

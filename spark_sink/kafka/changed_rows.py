@@ -9,12 +9,13 @@ from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import RowTopics
-from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
-from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
 from shardmerge.spark_sink.validation.doubts import Key
 from shardmerge.spark_sink.validation.proofs import MOST_KEYS, Place
 from shardmerge.spark_sink.validation.record_keys import NamesNoKey, RecordKeys
+
+from .range_reader import OffsetRange, RowReader
+from .row_avro import row_format
 
 
 def changed_keys(
