@@ -19,6 +19,7 @@ from shardmerge.cli.validation.whole_target import compare_target
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.spark_sink.kafka.changed_rows import changed_keys
 from shardmerge.spark_sink.validation.doubts import Key
 from shardmerge.spark_sink.validation.proofs import (
     Place,
