@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import click
 
@@ -22,6 +22,7 @@ from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.spark_sink.kafka.changed_rows import changed_keys
 from shardmerge.spark_sink.validation.doubts import Key
 from shardmerge.spark_sink.validation.proofs import (
+    Compared,
     Place,
     Proof,
     proof_of,
@@ -43,12 +44,13 @@ class _Basis:
 
     Attributes:
         offsets: What the sink has stored.
+        what: What is compared.
         keys: The rows to compare; None for all.
         why: Why all of them.
     """
 
-    offsets: dict[Place, int] = field(default_factory=dict)
-    version: int = 0
+    offsets: dict[Place, int]
+    what: Compared
     keys: Sequence[Key] | None = None
     why: str = ""
 
@@ -111,7 +113,7 @@ class Proving:
     def _compare(
         self, servers: ServerRows, proof: Proof, *, still: bool
     ) -> tuple[ValidatedTarget, Proved]:
-        basis = _Basis()
+        basis: _Basis | None = None
 
         def before(run: TargetRun) -> Sequence[Key] | None:
             nonlocal basis
@@ -142,14 +144,15 @@ class Proving:
             stopped=run.stopped,
         )
         table = run.validation.table
-        proves = report.is_clean and basis.version == run.known.version
-        if not proves or reason_to_prove_nothing(table):
+        assert basis is not None
+        what = self._what(run)
+        if not report.is_clean or basis.what != what or reason_to_prove_nothing(table):
             return report, Proved(report.rows)
-        found = proof_of(basis.offsets, basis.version, table)
+        found = proof_of(basis.offsets, what)
         return report, Proved(report.rows, found, changed_only=basis.keys is not None)
 
     def _basis(self, run: TargetRun, proof: Proof) -> _Basis:
-        table, version = run.validation.table, run.known.version
+        table, what = run.validation.table, self._what(run)
         shards = [side.shard for side in table.shards if side.shard is not None]
         routed = RowTopics(self._pipeline.routes)
         topics = sorted({routed.topic_of(shard) for shard in shards})
@@ -160,11 +163,15 @@ class Proving:
         places = [(each.topic, each.partition) for each in extents]
         offsets = {place: stored.get(place, 0) for place in places}
         begins = dict(zip(places, (each.begin for each in extents), strict=True))
-        why = reason_to_compare_all(proof, version, table, begins)
+        why = reason_to_compare_all(proof, what, begins)
         if why:
-            return _Basis(offsets, version, None, why)
+            return _Basis(offsets, what, None, why)
         try:
             keys = changed_keys(self._pipeline, table, proof.places, extents)
         except NamesNoKey as reason:
-            return _Basis(offsets, version, None, str(reason))
-        return _Basis(offsets, version, keys)
+            return _Basis(offsets, what, None, str(reason))
+        return _Basis(offsets, what, keys)
+
+    def _what(self, run: TargetRun) -> Compared:
+        epochs = {source.name: source.epoch for source in self._pipeline.sources}
+        return Compared(run.known.version, run.validation.table, epochs)

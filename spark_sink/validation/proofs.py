@@ -56,7 +56,8 @@ class Proof:
     Attributes:
         offsets: Of all partitions of the shards' row topics; empty when nothing is proved.
         version: Of the target.
-        compared: A digest of what was compared and how: tables, columns, types, conditions.
+        compared: A digest of what was compared and how: tables, columns, types, conditions, and
+            the sources' epochs.
     """
 
     offsets: tuple[ProvenOffset, ...] = ()
@@ -75,35 +76,51 @@ class Proof:
 NO_PROOF = Proof()
 
 
-def proof_of(offsets: Mapping[Place, int], version: int, table: ComparedTable) -> Proof:
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What is compared.
+
+    Attributes:
+        version: Of the target.
+        table: The target and its shards.
+        epochs: Source → its epoch: a server that takes over can lack rows without any record.
+    """
+
+    version: int
+    table: ComparedTable
+    epochs: Mapping[str, int]
+
+    @property
+    def digest(self) -> str:
+        """Another one for another comparison."""
+        return sha256(repr((self.table, sorted(self.epochs.items()))).encode()).hexdigest()
+
+
+def proof_of(offsets: Mapping[Place, int], what: Compared) -> Proof:
     """What a comparison proves that has ended without a difference.
 
     Args:
         offsets: What the sink had stored when the comparison began, for each partition of the
             shards' topics.
-        version: Of the target.
-        table: What was compared.
+        what: What was compared.
     """
     proven = (ProvenOffset(*place, offset) for place, offset in sorted(offsets.items()))
-    return Proof(tuple(proven), version, _digest(table))
+    return Proof(tuple(proven), what.version, what.digest)
 
 
-def reason_to_compare_all(
-    proof: Proof, version: int, table: ComparedTable, begins: Mapping[Place, int]
-) -> str:
+def reason_to_compare_all(proof: Proof, what: Compared, begins: Mapping[Place, int]) -> str:
     """Why a proof does not help; "" if comparing the changed rows proves that all are equal.
 
     Args:
         proof: Of an earlier comparison.
-        version: Of the target now.
-        table: What is compared now.
+        what: What is compared now.
         begins: Partition → the first offset that Kafka still has.
     """
     if not proof:
         return "no comparison has proved anything yet"
-    if (proof.version, proof.compared) != (version, _digest(table)):
-        return "schemas or routes have changed since the last comparison"
-    if reason := reason_to_prove_nothing(table):
+    if (proof.version, proof.compared) != (what.version, what.digest):
+        return "schemas, routes or a source's epoch have changed since the last comparison"
+    if reason := reason_to_prove_nothing(what.table):
         return reason
     gone = sorted(
         f"{topic}/{number}"
@@ -122,7 +139,3 @@ def reason_to_prove_nothing(table: ComparedTable) -> str:
     if table.other_keys and any(side.where for side in table.shards):
         return "the servers cannot count the rows for which a route's condition is true"
     return next((found for side in table.shards if (found := unnamed_reason(side))), "")
-
-
-def _digest(table: ComparedTable) -> str:
-    return sha256(repr(table).encode()).hexdigest()
