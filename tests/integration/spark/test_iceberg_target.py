@@ -379,7 +379,7 @@ def told(report: ValidatedTarget) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def traffic(run: Callable[[str], None], moves: Callable[[], bool]) -> Iterator[None]:
+def traffic(run: Callable[..., object], moves: Callable[[], bool]) -> Iterator[None]:
     """Write to a shard and apply it, so that the connector gets on."""
     ends = Event()
 
