@@ -20,11 +20,13 @@ class Proved:
         rows: How many rows of shards it read.
         proof: What it proves for later.
         changed_only: Whether it read only the rows that had changed since an earlier proof.
+        unprovable: Why a comparison of this table proves nothing for later; "" if it can.
     """
 
     rows: int = 0
     proof: Proof = NO_PROOF
     changed_only: bool = False
+    unprovable: str = ""
 
 
 _NOTHING = Proved()
@@ -90,7 +92,7 @@ def record_after(
     """
     match step:
         case Step(act=Act.COMPARE):
-            return replace(record, compared=now, proof=proved.proof)
+            return replace(record, compared=now, proof=proved.proof, unprovable=proved.unprovable)
         case Step(act=Act.NOTE):
             return replace(record, noted=noted)
         case Step(act=Act.FORGET_ENDS):

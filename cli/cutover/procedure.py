@@ -4,8 +4,9 @@ Theory of operation. Before each step the command looks at everything anew, so t
 where a killed one ended. Each step may be repeated.
 
 1. ``COMPARE``: all rows are compared while applications write to the shards. So nobody stops the
-   applications for a target that differs. The call that makes the sources read-only compares once
-   more the rows that have changed since then, if the earlier comparison is a proof (``proofs``).
+   applications for a target that differs. The call that makes the sources read-only first compares
+   the rows that have changed since then (``proofs``). If the earlier comparison has become void, for
+   example by DDL, it compares all rows once more.
 2. ``READ_ONLY``: the sources refuse writes. This step is left out if the operator says that nobody
    writes.
 3. ``NOTE``: the ends of the sources' binlogs are noted.
@@ -69,7 +70,8 @@ def _before_writes_stop(seen: Seen, wishes: Wishes) -> Step | None:
         return Step(Act.ASK, (_asked(seen),))
     if not wishes.confirmed and (shared := _shared(writable)):
         return Step(Act.ASK, shared)
-    if seen.record.proof and not seen.fresh and not seen.record.read_only:
+    is_first = not (seen.fresh or seen.record.read_only)
+    if is_first and not seen.record.unprovable:
         return Step(Act.COMPARE)
     return Step(Act.READ_ONLY, source=writable[0], statements=read_only_sql(writable[0]))
 

@@ -145,9 +145,9 @@ class Proving:
         )
         table = run.validation.table
         assert basis is not None
-        what = self._what(run)
-        if not report.is_clean or basis.what != what or reason_to_prove_nothing(table):
-            return report, Proved(report.rows)
+        what, unprovable = self._what(run), reason_to_prove_nothing(table)
+        if not report.is_clean or basis.what != what or unprovable:
+            return report, Proved(report.rows, unprovable=unprovable)
         found = proof_of(basis.offsets, what)
         return report, Proved(report.rows, found, changed_only=basis.keys is not None)
 

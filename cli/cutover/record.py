@@ -51,6 +51,7 @@ class CutoverRecord:
         begun: When it began.
         compared: When the comparison under traffic ended without a difference; "" before.
         proof: What the last comparison proves for later.
+        unprovable: Why a comparison of this table proves nothing for later; "" if it can.
         read_only: The sources that the command has made read-only.
         noted: The ends of the sources' binlogs; empty before they are noted.
         passed: Whether the target has applied everything up to the noted ends.
@@ -75,6 +76,7 @@ class CutoverRecord:
     undoing: bool = False
     proof: Proof = NO_PROOF
     changed_only: bool = False
+    unprovable: str = ""
 
     @property
     def is_begun(self) -> bool:

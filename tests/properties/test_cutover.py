@@ -47,7 +47,7 @@ class World:
         """What the shards have."""
         return {(name, n) for name, source in self.sources.items() for n in range(source.rows)}
 
-    def seen(self, *, unchanged: bool) -> Seen:
+    def seen(self, *, unchanged: bool, fresh: bool) -> Seen:
         """A look."""
         noted = {end.source: end.position.pos for end in self.record.noted}
         return Seen(
@@ -64,6 +64,7 @@ class World:
             ),
             untidy=tuple(self.untidy),
             unchanged=unchanged,
+            fresh=fresh,
         )
 
 
@@ -76,7 +77,7 @@ class CutoverMachine(RuleBasedStateMachine):
         self.wishes, self.back = Wishes(), False
         self.step: Step | None = None
         self.missing: set[tuple[str, int]] = set()
-        self.unchanged = False
+        self.unchanged = self.fresh = False
         self.privileged = self.by_hand = False
 
     @rule(name=names)
@@ -114,11 +115,12 @@ class CutoverMachine(RuleBasedStateMachine):
 
     @rule(wishes=st.sampled_from(WAYS), back=st.booleans())
     def a_call_begins(self, wishes: Wishes, back: bool) -> None:
-        self.wishes, self.back, self.step, self.unchanged = wishes, back, None, False
+        self.wishes, self.back, self.step = wishes, back, None
+        self.unchanged = self.fresh = False
 
     @rule()
     def the_call_looks(self) -> None:
-        seen = self.world.seen(unchanged=self.unchanged)
+        seen = self.world.seen(unchanged=self.unchanged, fresh=self.fresh)
         self.missing = self.world.rows() - self.world.target
         self.step = next_step_back(seen, self.wishes) if self.back else next_step(seen, self.wishes)
         if self.wishes.stopped:
@@ -145,7 +147,7 @@ class CutoverMachine(RuleBasedStateMachine):
         )
         self.change(step)
         if killed == "after":
-            self.unchanged = False
+            self.unchanged = self.fresh = False
             return
         if step.act is Act.OPEN:
             self.check_opening()
@@ -197,6 +199,8 @@ class CutoverMachine(RuleBasedStateMachine):
             case Act.RESTORE:
                 assert step.tidied is not None
                 world.untidy = [t for t in UNTIDY if t in (*world.untidy, step.tidied)]
+            case Act.COMPARE:
+                self.fresh = True
             case Act.COMPARE_BACK:
                 self.unchanged = True
             case Act.FORGET:
