@@ -5,8 +5,8 @@ where a killed one ended. Each step may be repeated.
 
 1. ``COMPARE``: all rows are compared while applications write to the shards. So nobody stops the
    applications for a target that differs. The call that makes the sources read-only first compares
-   the rows that have changed since then (``proofs``). If the earlier comparison has become void, for
-   example by DDL, it compares all rows once more.
+   the rows that have changed since then (``proofs``). If the earlier comparison has become void,
+   for example by DDL, it compares all rows once more.
 2. ``READ_ONLY``: the sources refuse writes. This step is left out if the operator says that nobody
    writes.
 3. ``NOTE``: the ends of the sources' binlogs are noted.
