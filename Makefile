@@ -178,6 +178,11 @@ bench-tidb: $(ARTIFACTS) | java ## Rows per second into TIDB=USER:PASSWORD@HOST:
 	@$(PY) benchmarks/sink_throughput.py --tidb '$(TIDB)' --events 200000 --rows 1000 --shards 1 --partitions 4 --mix 100/0/0 --small 0 --no-stages
 	@$(PY) benchmarks/backlog.py --tidb '$(TIDB)' --events 200000 --sources 1 --mix 100/0/0
 
+.PHONY: bench-validation
+bench-validation: $(ARTIFACTS) | java ## Rows per second that validate compares; then an hour beside random writes and DDL: it must find no difference (ARGS="--seconds 600")
+	PYTHONPATH=. $(PY) benchmarks/validation_speed.py
+	PYTHONPATH=. $(PY) benchmarks/validation_soak.py $(ARGS)
+
 .PHONY: bench-parsers
 bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misread of what servers take (ARGS="--versions 3.6.1.Final")
 	PYTHONPATH=. $(PY) benchmarks/debezium_parsers.py $(ARGS)

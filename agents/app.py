@@ -26,6 +26,7 @@ from shardmerge.agents.runtime.standstill import Standstill, guard_requests, lim
 from shardmerge.agents.runtime.workers import add_coordinator, add_tracker
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.consumer import ViewReader
+from shardmerge.agents.web.ended_reader import EndedReader, tell_all
 from shardmerge.agents.web.present import KafkaPresent
 from shardmerge.agents.web.server import StatusWeb
 from shardmerge.agents.web.tokens import check_web
@@ -83,6 +84,8 @@ def build_app(
         check_admitted(pipeline.kafka)
         return send_command(pipeline, format_, said)
 
+    ended = EndedReader(pipeline.kafka, topics.ended_sessions(pipeline).name, tell_all(pipeline))
+
     def new_web(app: Any) -> StatusWeb:
         present = KafkaPresent(pipeline)
         return StatusWeb(
@@ -94,6 +97,7 @@ def build_app(
             present=present,
             measured=measured,
             send=send,
+            ended=ended,
         )
 
     app = App(
@@ -129,6 +133,8 @@ def build_app(
         worker_redirect_stdouts=False,
     )
     app.service(reader)
+    if topics.page_topics(pipeline):
+        app.service(ended)
     gaps = GapCheck(pipeline.kafka)
     for name, add in (("tracker", add_tracker), ("coordinator", add_coordinator)):
         failing = settings.failpoint
@@ -189,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
-        create_topics(pipeline.kafka, topics.own_topics(pipeline))
+        create_topics(pipeline.kafka, (*topics.own_topics(pipeline), *topics.page_topics(pipeline)))
         standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
         format_ = awaited_record_format(pipeline.kafka)
         path = options.pipeline.resolve()

@@ -4,12 +4,16 @@ Makes a table of 12 columns and its equal target on one MySQL 8.0.15, reads both
 through an unbuffered cursor of the same client, and then compares them. Both are done in turn,
 several times; the table shows each round, and the median ratio.
 
-    python benchmarks/validation_speed.py [--rows 1000000] [--rounds 3] [--range 20000]
+    python benchmarks/validation_speed.py [--rows 1000000] [--rounds 3] [--range 20000] [--keys 9]
+
+At the end it compares as many single rows as ``--keys`` says, as a cut-over does with rows that
+have changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import statistics
 import tempfile
 import time
@@ -90,12 +94,28 @@ def compare(port: int, rows: int, rows_a_range: int) -> float:
     return taken
 
 
+def compare_keys(port: int, rows: int, keys: int) -> float:
+    """Seconds to compare rows whose keys are known, all over the table."""
+    own = f"CREATE TABLE t {COLUMNS}"
+    servers, line = ServerRows(pipeline(port, port)), ToyLine(port)
+    table = compared_table(target(own), [shard(S1, own)])
+    wanted = sorted((str(n),) for n in random.Random(1).sample(range(rows), keys))
+    began = time.monotonic()
+    found = TableValidation(table, servers, line)
+    found.compare_keys(wanted)
+    assert (found.rows, found.doubts) == (keys, {}), "the tables are equal"
+    taken = time.monotonic() - began
+    servers.close()
+    return taken
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--range", type=int, default=20_000)
+    parser.add_argument("--keys", type=int, default=1_000)
     arguments = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="validation-", dir=ROOT / ".local") as directory,
@@ -117,6 +137,8 @@ def main() -> None:
                 flush=True,
             )
         print(f"median ratio {statistics.median(ratios):.2f}")
+        seconds = compare_keys(server.port, arguments.rows, arguments.keys)
+        print(f"{arguments.keys:,} single rows: {seconds:.1f} s")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import cast
 import faust
 from aiohttp import web
 
+from shardmerge.agents.access.ended import EndedSessions, digest_of
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.preview.simulated_agents import AgentsState
 from shardmerge.agents.status.view import StatusView
@@ -20,6 +22,7 @@ from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.present import Present
 from shardmerge.agents.web.server import StatusWeb
 from shardmerge.connectors.metrics.family import Sample
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.operator_commands import OperatorCommand
@@ -52,8 +55,28 @@ class _CaughtUp:
     caught_up = True
 
 
+class ExampleEnded:
+    """What a worker knows of ended sessions, without Kafka; workers can share it."""
+
+    def __init__(self, *, caught_up: bool = True, fails: bool = False) -> None:
+        self.caught_up, self.fails = caught_up, fails
+        self._ended = EndedSessions()
+
+    def has(self, nonce: str) -> bool:
+        return self._ended.has(nonce)
+
+    async def end(self, nonce: str) -> None:
+        self._ended.add(digest_of(nonce), math.inf, 0.0)
+        if self.fails:
+            raise StackError("Kafka did not take the end of a session", code="SM-6914")
+
+
 def status_web(
-    view: StatusView, present: Present, of: Pipeline | None = None, send: Send | None = None
+    view: StatusView,
+    present: Present,
+    of: Pipeline | None = None,
+    send: Send | None = None,
+    ended: ExampleEnded | None = None,
 ) -> StatusWeb:
     """The server, not started."""
 
@@ -71,6 +94,7 @@ def status_web(
         present=present,
         measured=measured,
         send=send or _refuses,
+        ended=ended or ExampleEnded(),
     )
 
 

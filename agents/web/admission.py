@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Protocol
 
 from aiohttp import web
 
@@ -34,15 +35,33 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _NONCE_BYTES = 24
 
 
+class Ended(Protocol):
+    """See ``EndedReader``."""
+
+    caught_up: bool
+
+    def has(self, nonce: str) -> bool:
+        """Whether a session was ended."""
+        ...
+
+    async def end(self, nonce: str) -> None:
+        """End a session on all workers."""
+        ...
+
+
 class Admission:
     """Who may give commands from the pages of one worker.
 
     Args:
         pipeline: The pipeline of the worker.
+        ended: Knows which sessions were ended.
         now_s: Returns seconds since 1970.
     """
 
-    def __init__(self, pipeline: Pipeline, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, pipeline: Pipeline, ended: Ended, now_s: Callable[[], float] = time.time
+    ) -> None:
+        self._ended = ended
         self._web = pipeline.web
         self._pipeline = pipeline.name
         self._now_s = now_s
@@ -189,10 +208,38 @@ class Admission:
         except ConfigError as error:
             return Asker(denied=error)
         asker = gate.asker_of(web_table, tokens, self._pipeline, call, self._now_s())
+        if web_table.commands == TOKEN and asker.session:
+            return self._unless_ended(asker)
         if web_table.commands == PROXY and asker.may_command and not asker.session:
             # The page's forms get a key, and ``give_form_cookie`` gives what it is made from.
             return replace(asker, session=secrets.token_urlsafe(_NONCE_BYTES))
         return asker
+
+    def _unless_ended(self, asker: Asker) -> Asker:
+        if self._ended.has(asker.session):
+            error = AccessDenied(
+                f"{asker.user} has ended this session", hint="sign in at /login", code="SM-6903"
+            )
+            return Asker(denied=error)
+        if self._ended.caught_up:
+            return asker
+        return Asker(
+            denied=AccessDenied(
+                "this worker has not read yet which sessions were ended",
+                hint="wait some seconds, and load the page again; the worker's log says whether "
+                "Kafka answers",
+                code="SM-6913",
+            )
+        )
+
+    async def end_session(self, asker: Asker) -> None:
+        """End a user's session, also for copies of its cookie.
+
+        Raises:
+            StackError: The other workers were not told.
+        """
+        if asker.session:
+            await self._ended.end(asker.session)
 
     def _check_failures(self, call: Call) -> None:
         if self._failures.are_too_many(call.address, self._now_s()):

@@ -53,15 +53,22 @@ class LoginPages:
         return answer
 
     async def log_out(self, request: web.Request) -> web.Response:
-        """Ends the session in this browser."""
+        """Ends the session, also for whoever has copied its cookie."""
         form = await request.post()
         try:
             asker = self._admission.check_form(request, text_of(form, "key"))
         except ShardMergeError as error:
             page = login_page(self._frame(request), "/", error)
             return html(page, status=status_of(error))
-        log.info("login_ended", by=asker.user, client_address=request.remote or "")
         answer = web.Response(status=303, headers={"Location": "/", "Cache-Control": "no-store"})
+        try:
+            await self._admission.end_session(asker)
+        except ShardMergeError as error:
+            log.warning("login_not_ended", by=asker.user, error=error)
+            page = login_page(self._frame(request), "/", error)
+            answer = html(page, status=503)
+        else:
+            log.info("login_ended", by=asker.user, client_address=request.remote or "")
         self._admission.set_session(answer, "")
         return answer
 

@@ -24,7 +24,7 @@ from shardmerge.connectors.metrics.endpoint import exposition
 from shardmerge.connectors.metrics.family import Sample, Samples
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .admission import Admission
+from .admission import Admission, Ended
 from .answers import HEADERS, NO_TARGET, asked_of, faulty, html, json_answer
 from .asking import AskingPages
 from .commanding import CommandPages, Send
@@ -49,6 +49,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         measured: Returns the metrics that are not from the view. Its argument says whether the
             agents consume.
         send: Writes a command to the commands topic.
+        ended: Knows which sessions were ended.
     """
 
     default_blueprints = ()
@@ -67,6 +68,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         present: Present,
         measured: Callable[[bool], Awaitable[Samples]],
         send: Send,
+        ended: Ended,
         **kwargs: Any,
     ) -> None:
         super().__init__(app, **kwargs)
@@ -76,7 +78,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         self._reader = reader
         self._measured = measured
         self._events = RevisionEvents(lambda: view.revision)
-        self._admission = admission = Admission(pipeline)
+        self._admission = admission = Admission(pipeline, ended)
         turns = Turns()
         asking = AskingPages(pipeline, path, view, present, self._frame, turns=turns)
         commanding = CommandPages(

@@ -163,8 +163,8 @@ def _check(pipeline: Pipeline) -> None:
     if pipeline.target.catalog is not None:
         raise ConfigError(
             f"a target of the kind {pipeline.target.kind} cannot be cut over",
-            hint="cutover compares the target with its shards. It can do so for the kinds mysql, "
-            "mariadb and tidb",
+            hint="cutover closes the target to the sink. It can do so for the kinds mysql, mariadb "
+            "and tidb. `shardmerge validate` compares the target with its shards",
             code="SM-6715",
         )
 

@@ -70,6 +70,8 @@ class CutoverReport:
         reasons: What has to be done first. A rehearsal also has what later steps would ask for.
         ends: The noted ends of the sources' binlogs.
         rows: How many rows were compared after the ends were noted; 0 before.
+        changed_only: Whether these are only the rows that had changed since the comparison under
+            traffic. That one has proved all other rows.
         read_only: The sources that the command has made read-only.
         notes: What the operator should know, as sentences.
         way_back: Whether a cut-over has begun and no step of it is final. Whether applications have
@@ -85,6 +87,7 @@ class CutoverReport:
     reasons: tuple[CutoverReason, ...]
     ends: tuple[SourceEnd, ...]
     rows: int
+    changed_only: bool
     read_only: tuple[str, ...]
     notes: tuple[str, ...]
     way_back: bool

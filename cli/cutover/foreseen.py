@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from shardmerge.schemas.model.position import BEGINNING
+from shardmerge.spark_sink.validation.proofs import NO_PROOF, Proof
 
 from .procedure import next_step, next_step_back
 from .record import CutoverRecord, MadeReadOnly, NotedEnd, Tidied
 from .seen import ENDS, Act, Seen, SourceSeen, Step, Wishes
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What a comparison proved that ended without a difference.
+
+    Attributes:
+        rows: How many rows of shards it read.
+        proof: What it proves for later.
+        changed_only: Whether it read only the rows that had changed since an earlier proof.
+        unprovable: Why a comparison of this table proves nothing for later; "" if it can.
+    """
+
+    rows: int = 0
+    proof: Proof = NO_PROOF
+    changed_only: bool = False
+    unprovable: str = ""
+
+
+_NOTHING = Proved()
 
 
 def foreseen(seen: Seen, wishes: Wishes, *, back: bool = False) -> list[Step]:
@@ -53,7 +74,12 @@ def record_before(record: CutoverRecord, step: Step) -> CutoverRecord:
 
 
 def record_after(
-    record: CutoverRecord, step: Step, now: str, *, noted: tuple[NotedEnd, ...] = (), rows: int = 0
+    record: CutoverRecord,
+    step: Step,
+    now: str,
+    *,
+    noted: tuple[NotedEnd, ...] = (),
+    proved: Proved = _NOTHING,
 ) -> CutoverRecord:
     """The record to store after a step has succeeded.
 
@@ -62,11 +88,11 @@ def record_after(
         step: The step.
         now: The present time, as text.
         noted: For ``NOTE``: the ends.
-        rows: For ``PROVE``: how many rows were compared.
+        proved: For ``COMPARE`` and ``PROVE``: what the comparison proved.
     """
     match step:
         case Step(act=Act.COMPARE):
-            return replace(record, compared=now)
+            return replace(record, compared=now, proof=proved.proof, unprovable=proved.unprovable)
         case Step(act=Act.NOTE):
             return replace(record, noted=noted)
         case Step(act=Act.FORGET_ENDS):
@@ -74,7 +100,13 @@ def record_after(
         case Step(act=Act.CATCH_UP):
             return replace(record, passed=True)
         case Step(act=Act.PROVE):
-            return replace(record, proven=True, rows=rows)
+            return replace(
+                record,
+                proven=True,
+                rows=proved.rows,
+                proof=proved.proof,
+                changed_only=proved.changed_only,
+            )
         case Step(act=Act.OPEN):
             return replace(record, opened=now)
         case Step(act=Act.TURN_BACK):
@@ -106,6 +138,8 @@ def after(seen: Seen, step: Step) -> Seen:
             return replace(seen, closed=False)
         case Step(act=Act.COMPARE_BACK):
             return replace(seen, unchanged=True)
+        case Step(act=Act.COMPARE):
+            return replace(seen, fresh=True)
         case Step(act=Act.TIDY):
             return replace(seen, untidy=seen.untidy[1:])
         case _:

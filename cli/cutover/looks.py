@@ -88,12 +88,13 @@ class Looks:
         self.notes: list[str] = []
         self._free_until = float("-inf")
 
-    def look(self, *, back: bool = False, unchanged: bool = False) -> Seen:
+    def look(self, *, back: bool = False, unchanged: bool = False, fresh: bool = False) -> Seen:
         """What everything is like now.
 
         Args:
             back: Whether the operator wants to go back. Then no obstacles are looked for.
             unchanged: See ``Seen``.
+            fresh: See ``Seen``.
 
         Raises:
             ShardMergeError: A server, Kafka or Kafka Connect does not answer.
@@ -109,7 +110,7 @@ class Looks:
         table = self._server.table()
         found = Tidying((), ()) if table is None else self._untidy(table)
         self.notes = [*found.notes, *sorted(self.sources.notes)]
-        return Seen(record, closed, sources, obstacles, found.statements)
+        return Seen(record, closed, sources, obstacles, found.statements, fresh=fresh)
 
     def _before_the_end(self) -> tuple[Reason, ...]:
         """The obstacles that last: under traffic a shard may wait for just a moment."""

@@ -4,12 +4,15 @@ Theory of operation. Before each step the command looks at everything anew, so t
 where a killed one ended. Each step may be repeated.
 
 1. ``COMPARE``: all rows are compared while applications write to the shards. So nobody stops the
-   applications for a target that differs.
+   applications for a target that differs. The call that makes the sources read-only first compares
+   the rows that have changed since then (``proofs``). If the earlier comparison has become void,
+   for example by DDL, it compares all rows once more.
 2. ``READ_ONLY``: the sources refuse writes. This step is left out if the operator says that nobody
    writes.
 3. ``NOTE``: the ends of the sources' binlogs are noted.
 4. ``CATCH_UP``: the command waits until the target has applied everything up to these ends.
-5. ``PROVE``: all rows are compared again.
+5. ``PROVE``: the rows that have changed since ``COMPARE`` are compared; all rows, if that
+   comparison is no proof.
 6. ``CLOSE``: the sink may not change the target any more. When the step ends, the sink has no open
    transaction there.
 7. ``TIDY``: the table gets what applications need and loses what only the merging needed, one
@@ -67,6 +70,9 @@ def _before_writes_stop(seen: Seen, wishes: Wishes) -> Step | None:
         return Step(Act.ASK, (_asked(seen),))
     if not wishes.confirmed and (shared := _shared(writable)):
         return Step(Act.ASK, shared)
+    is_first = not (seen.fresh or seen.record.read_only)
+    if is_first and not seen.record.unprovable:
+        return Step(Act.COMPARE)
     return Step(Act.READ_ONLY, source=writable[0], statements=read_only_sql(writable[0]))
 
 

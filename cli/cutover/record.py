@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.validation.proofs import NO_PROOF, Proof
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,13 @@ class CutoverRecord:
         by: Who began it; "" when none has begun.
         begun: When it began.
         compared: When the comparison under traffic ended without a difference; "" before.
+        proof: What the last comparison proves for later.
+        unprovable: Why a comparison of this table proves nothing for later; "" if it can.
         read_only: The sources that the command has made read-only.
         noted: The ends of the sources' binlogs; empty before they are noted.
         passed: Whether the target has applied everything up to the noted ends.
         proven: Whether the comparison after that ended without a difference.
+        changed_only: Whether that comparison read only the rows that had changed since ``proof``.
         rows: How many rows of the shards that comparison read.
         tidied: Statements on the target, in the order of their execution.
         opened: When applications were allowed to write to the target; "" before.
@@ -70,6 +74,9 @@ class CutoverRecord:
     tidied: tuple[Tidied, ...] = ()
     opened: str = ""
     undoing: bool = False
+    proof: Proof = NO_PROOF
+    changed_only: bool = False
+    unprovable: str = ""
 
     @property
     def is_begun(self) -> bool:

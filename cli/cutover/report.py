@@ -13,11 +13,11 @@ from .seen import Act, Reason, Step
 _DOES = {
     Act.REFUSE: "refuse to go on, because something has to be done first",
     Act.ASK: "ask the operator to decide or to act",
-    Act.COMPARE: "compare all rows, while applications may write to the shards",
+    Act.COMPARE: "compare all rows that no comparison has proved yet, while applications write",
     Act.READ_ONLY: "make the source refuse writes",
     Act.NOTE: "note where the binlogs of the sources end",
     Act.CATCH_UP: "wait until the target has applied everything up to these ends",
-    Act.PROVE: "compare all rows again, now that nobody writes to the shards",
+    Act.PROVE: "compare the rows that have changed since then, now that nobody writes",
     Act.CLOSE: "forbid the sink to change the target, and wait until it does not",
     Act.TIDY: "give the target what applications need, and drop what only the merging needed",
     Act.OPEN: "allow applications to write to the target",
@@ -74,6 +74,7 @@ def report_of(
         reasons=tuple(CutoverReason(r.code, r.text, r.hint) for r in dict.fromkeys(reasons)),
         ends=tuple(SourceEnd(end.source, str(end.position)) for end in record.noted),
         rows=record.rows,
+        changed_only=record.changed_only,
         read_only=tuple(made.source for made in record.read_only),
         notes=tuple(notes),
         way_back=record.is_begun and all(tidied.back for tidied in record.tidied),
@@ -104,7 +105,8 @@ def lines(report: CutoverReport, undo: str) -> Iterator[str]:
         yield f"{report.target}: applications may write to it since {report.opened}"
         for end in report.ends:
             yield f"  source {end.source}: until then, no shard got a row behind {end.position}"
-        yield f"  {report.rows} rows were compared after the writes stopped, and are equal"
+        which = "changed rows" if report.changed_only else "rows"
+        yield f"  {report.rows} {which} were compared after the writes stopped, and are equal"
     elif report.state == "back":
         yield f"{report.target}: there is no cut-over; the pipeline goes on as before"
     else:

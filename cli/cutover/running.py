@@ -7,21 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from shardmerge.cli.validation.line_passing import LinePassing
-from shardmerge.cli.validation.report import report_of
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
-from shardmerge.cli.validation.saved_state import StateFile
-from shardmerge.cli.validation.server_rows import ServerRows
 from shardmerge.cli.validation.target_run import Limits
-from shardmerge.cli.validation.whole_target import compare_target
 from shardmerge.connectors.formats.stored_record import iso_time
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.spark_sink.validation.proofs import NO_PROOF, Proof
 
 from .cutover_shapes import CutoverStep
-from .foreseen import foreseen, record_after, record_before
+from .foreseen import Proved, foreseen, record_after, record_before
 from .looks import Looks
 from .procedure import next_step, next_step_back
+from .proving import Proving
 from .record import NotedEnd
 from .report import step_of
 from .seen import ENDS, Act, Reason, Seen, Step, Wishes
@@ -75,7 +73,7 @@ class CutoverRun:
         self._pipeline, self._target, self._server = pipeline, target, server
         self._looks, self._wishes, self._limits = looks, wishes, limits
         self._by, self._say = by, say
-        self._unchanged = False
+        self._unchanged = self._fresh = False
 
     def rehearse(self, *, back: bool) -> Ended:
         """The steps that would follow. Nothing is changed.
@@ -96,7 +94,7 @@ class CutoverRun:
         """
         done: list[CutoverStep] = []
         while True:
-            seen = self._looks.look(back=back, unchanged=self._unchanged)
+            seen = self._looks.look(back=back, unchanged=self._unchanged, fresh=self._fresh)
             step = next_step_back(seen, self._wishes) if back else next_step(seen, self._wishes)
             shown = step_of(step, done=True)
             if step.act in (Act.REFUSE, Act.ASK, Act.DONE):
@@ -118,12 +116,13 @@ class CutoverRun:
         if prepared != seen.record:
             self._server.keep(prepared)
         noted: tuple[NotedEnd, ...] = ()
-        rows = 0
+        proved = Proved()
         if step.act in _COMPARISONS:
-            report = self._compared()
+            report, proved = self._compared(step.act, record.proof)
             if reason := _differs(report, step.act):
                 return replace(seen, record=prepared), (reason,)
-            self._unchanged, rows = step.act is Act.COMPARE_BACK, report.rows
+            self._unchanged = step.act is Act.COMPARE_BACK
+            self._fresh = self._fresh or step.act is Act.COMPARE
         elif step.act is Act.NOTE:
             noted = self._noted()
         elif step.act is Act.CATCH_UP:
@@ -133,7 +132,7 @@ class CutoverRun:
                 return replace(seen, record=prepared), reasons
         else:
             self._change(step)
-        stored = record_after(prepared, step, _now(), noted=noted, rows=rows)
+        stored = record_after(prepared, step, _now(), noted=noted, proved=proved)
         if step.act is not Act.FORGET and stored != prepared:
             self._server.keep(stored)
         return replace(seen, record=stored), ()
@@ -154,26 +153,18 @@ class CutoverRun:
             case _:
                 pass  # only the record changes
 
-    def _compared(self) -> ValidatedTarget:
-        servers = ServerRows(self._pipeline)
-        try:
-            run, seconds = compare_target(
-                self._pipeline,
-                self._target,
-                self._looks.facts,
-                servers,
-                limits=self._limits,
-                state=StateFile(None, self._pipeline.name, ()),
-            )
-        finally:
-            servers.close()
-        return report_of(
-            run.validation,
-            version=run.known.version,
-            obstacles=run.obstacles,
-            seconds=seconds,
-            stopped=run.stopped,
-        )
+    def _compared(self, act: Act, proof: Proof) -> tuple[ValidatedTarget, Proved]:
+        """Compare as a step needs it.
+
+        Args:
+            act: The step.
+            proof: Of an earlier comparison. On the way back it says nothing: an application may
+                have changed any row of the target.
+        """
+        proving = Proving(self._pipeline, self._target, self._looks.facts, self._limits)
+        if act is Act.COMPARE:
+            return proving.under_traffic(proof)
+        return proving.compare(NO_PROOF if act is Act.COMPARE_BACK else proof, still=True)
 
     def _noted(self) -> tuple[NotedEnd, ...]:
         found = self._passing().note()

@@ -85,6 +85,7 @@ class Seen:
         obstacles: What has to be done first.
         untidy: The statements of step ``tidy`` that are not executed yet, in their order.
         unchanged: On the way back: whether this call has found target and shards equal.
+        fresh: Whether this call has compared the rows while applications wrote.
     """
 
     record: CutoverRecord
@@ -93,6 +94,7 @@ class Seen:
     obstacles: tuple[Reason, ...] = ()
     untidy: tuple[Tidied, ...] = ()
     unchanged: bool = False
+    fresh: bool = False
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+from shardmerge.cli.validation.applied_offsets import control_offsets
 from shardmerge.cli.validation.line_passing import LinePassing
 from shardmerge.cli.validation.progress_lines import ProgressLines
 from shardmerge.cli.validation.report import report_of
@@ -47,15 +48,14 @@ def compare_shadow(
     def shown(picture: Picture) -> Picture:
         return shadow_picture(picture, record, server.executed(name, table))
 
+    applied = control_offsets(replace(pipeline, name=name))
     servers, watcher = ServerRows(pipeline), ProgressLines(str(table))
     try:
         run = TargetRun(
             TopicFacts(pipeline, shown).of(table),
             (),
             servers=servers,
-            passing=lambda shards: LinePassing(
-                pipeline, shards, limits.patience_s, state_name=name
-            ),
+            passing=lambda shards: LinePassing(pipeline, shards, limits.patience_s, applied),
             limits=limits,
             state=StateFile(None, name, ()),
             watcher=watcher,

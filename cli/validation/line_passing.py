@@ -13,18 +13,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-import pymysql
-
-from shardmerge.cli.clients import connect_rest, mysql_cursor, mysql_error, topic_reader
+from shardmerge.cli.clients import connect_rest, topic_reader
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
-from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.model.names import ShardId, quote_identifier
+from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import RowTopics
+
+from .applied_offsets import Applied, control_offsets, reached
 
 _PAUSE_S = 0.3
 
@@ -36,7 +35,7 @@ class LinePassing:
         pipeline: The pipeline of the shards.
         shards: The shards that are compared.
         patience_s: How many seconds to wait for the target.
-        state_name: Stands for the pipeline in the control tables; "" for the pipeline's name.
+        applied: Reads how far the target is; by default from its control database.
     """
 
     def __init__(
@@ -44,11 +43,10 @@ class LinePassing:
         pipeline: Pipeline,
         shards: Sequence[ShardId],
         patience_s: float,
-        *,
-        state_name: str = "",
+        applied: Applied | None = None,
     ) -> None:
         self._pipeline = pipeline
-        self._state_name = state_name or pipeline.name
+        self._applied = applied or control_offsets(pipeline)
         self._shards = shards
         self._patience_s = patience_s
         names = {shard.source for shard in shards}
@@ -94,36 +92,8 @@ class LinePassing:
 
     def _is_applied(self, ends: dict[tuple[str, int], int]) -> bool:
         """Whether the stored offsets of all shards that are compared have reached the ends."""
-        try:
-            stored = self._stored()
-        except pymysql.MySQLError as error:
-            raise StackError(
-                f"target: {mysql_error(error)}",
-                hint="check that the target runs, and that its user may read the control database",
-                code="SM-4411",
-            ) from error
+        stored = reached(self._applied(), self._shards)
         return all(stored.get(place, 0) >= end for place, end in ends.items())
-
-    def _stored(self) -> dict[tuple[str, int], int]:
-        """Topic and partition → the first offset that the target has not applied."""
-        control = quote_identifier(self._pipeline.target.control_database)
-        with mysql_cursor(self._pipeline.target) as cursor:
-            cursor.execute(
-                f"SELECT topic, partition_number, next_offset FROM {control}.offsets"
-                " WHERE pipeline = %s",
-                (self._state_name,),
-            )
-            stored = {(row[0], int(row[1])): int(row[2]) for row in cursor.fetchall()}
-            cursor.execute(
-                "SELECT topic, partition_number, next_offset, shard_source, shard_database,"
-                f" shard_table FROM {control}.shared_offsets WHERE pipeline = %s",
-                (self._state_name,),
-            )
-            for topic, partition, offset, *shard in cursor.fetchall():
-                if ShardId(*shard) in self._shards:
-                    place = (topic, int(partition))
-                    stored[place] = min(stored.get(place, int(offset)), int(offset))
-        return stored
 
 
 def _wait(until: float, condition: Callable[[], bool]) -> bool:

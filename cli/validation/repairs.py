@@ -18,6 +18,7 @@ from shardmerge.spark_sink.validation.compared_table import ComparedTable, Side
 from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind
 from shardmerge.spark_sink.validation.repair_statements import (
     delete_statement,
+    lake_statement,
     literals_query,
     write_statement,
 )
@@ -42,9 +43,14 @@ def statements(
     """
     told = {}
     for difference in found:
+        side = _side_of(table, difference)
         if difference.kind is DifferenceKind.EXTRA:
             told[difference] = delete_statement(table, difference)
-        elif (side := _side_of(table, difference)) is not None:
+        elif side is not None and table.side.lake:
+            for key, row in servers.rows([side], [difference.key])[0]:
+                if key == difference.key:
+                    told[difference] = lake_statement(table, side, difference, row)
+        elif side is not None:
             rows = servers.ask(side, literals_query(table, side, difference))
             if len(rows) == 1:
                 literals = [v.decode() if isinstance(v, bytes) else str(v) for v in rows[0]]

@@ -33,6 +33,21 @@ class Round:
     compare: Callable[[TargetTable], ValidatedTarget]
     tell: Callable[[ValidatedTarget], None]
 
+    def report(self, target: TargetTable) -> ValidatedTarget:
+        """The report of a target, also of one that needs a server that does not answer.
+
+        Raises:
+            ConfigError: The pipeline file is wrong.
+        """
+        try:
+            return self.compare(target)
+        except ConfigError:
+            raise
+        except ShardMergeError as error:
+            report = failed_report(str(target), error)
+            self.tell(report)
+            return report
+
 
 def keep_comparing(
     begin: Callable[[], AbstractContextManager[Round]],
@@ -59,21 +74,10 @@ def keep_comparing(
             with begin() as this:
                 meter.keep_only([str(target) for target in this.targets])
                 for target in this.targets:
-                    meter.compared(_report(this, target), now_s())
+                    meter.compared(this.report(target), now_s())
         except ConfigError:
             raise
         except ShardMergeError as error:
             meter.failed()
             click.echo(f"this round failed: {coded(error.code, error.message)}", err=True)
         sleep(pause_s)
-
-
-def _report(this: Round, target: TargetTable) -> ValidatedTarget:
-    try:
-        return this.compare(target)
-    except ConfigError:
-        raise
-    except ShardMergeError as error:
-        report = failed_report(str(target), error)
-        this.tell(report)
-        return report

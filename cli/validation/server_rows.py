@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pymysql
 from pymysql.constants import CR, ER
@@ -37,10 +37,12 @@ from shardmerge.spark_sink.validation.validation_queries import (
     digest_counts,
     next_boundary,
     range_digest,
+    row_count,
     row_digests,
     rows_by_key,
 )
 
+_BITS = (1 << 64) - 1
 _LOCK_WAIT_S = 5
 _QUERY_S = 600
 _TRIES = 4
@@ -54,20 +56,38 @@ class OtherTable(StackError):
     """A table is not the one that the topics describe: DDL changed it meanwhile."""
 
 
+class Asked(Protocol):
+    """A server that answers queries."""
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """The answer to a query.
+
+        Raises:
+            OtherTable: A column or table is not there.
+            StackError: The server does not answer, or refuses the query.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the connection."""
+        ...
+
+
 class ServerRows:
     """All servers of a pipeline, as ``table_validation.Servers``.
 
     Args:
         pipeline: Has the servers.
+        lake: Reads an Iceberg target; None for a target that is a server.
     """
 
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._servers: dict[str, _Server] = {
+    def __init__(self, pipeline: Pipeline, lake: Asked | None = None) -> None:
+        self._servers: dict[str, Asked] = {
             source.name: _Server(f"source {source.name}", source, source.flavour == "mariadb")
             for source in pipeline.sources
         }
         target = pipeline.target
-        self._target = _Server("target", target, target.kind == "mariadb")
+        self._target = lake or _Server("target", target, target.kind == "mariadb")
         self._workers = ThreadPoolExecutor(max_workers=len(self._servers) + 1)
 
     def close(self) -> None:
@@ -79,9 +99,9 @@ class ServerRows:
     def range_digests(self, sides: Sequence[Side], of: KeyRange) -> list[tuple[int, int]]:
         """See the protocol."""
 
-        def ask(server: _Server, side: Side) -> tuple[int, int]:
+        def ask(server: Asked, side: Side) -> tuple[int, int]:
             ((count, digest),) = server.ask(range_digest(side, of))
-            return int(count), int(digest)
+            return int(count), int(digest) & _BITS if side.key else int(digest)
 
         return self._all(sides, ask)
 
@@ -93,11 +113,16 @@ class ServerRows:
     def row_digests(self, sides: Sequence[Side], of: KeyRange) -> list[Digests]:
         """See the protocol."""
 
-        def ask(server: _Server, side: Side) -> Digests:
+        def ask(server: Asked, side: Side) -> Digests:
             width = len(side.key)
+            end = width + 1 + len(side.loose)
             return [
-                (_key(row, width), None if row[width] is None else int(row[width]))
-                for row in _matching(side, server.ask(row_digests(side, of)), width + 1)
+                (
+                    _key(row, width),
+                    None if row[width] is None else int(row[width]),
+                    tuple(map(_bytes, row[width + 1 : end])),
+                )
+                for row in _matching(side, server.ask(row_digests(side, of)), end)
             ]
 
         return self._all(sides, ask)
@@ -105,15 +130,15 @@ class ServerRows:
     def digest_counts(self, sides: Sequence[Side]) -> list[Mapping[Key, int]]:
         """See the protocol."""
 
-        def ask(server: _Server, side: Side) -> Mapping[Key, int]:
-            return {(str(digest),): int(n) for digest, n in server.ask(digest_counts(side))}
+        def ask(server: Asked, side: Side) -> Mapping[Key, int]:
+            return {(str(int(digest)),): int(n) for digest, n in server.ask(digest_counts(side))}
 
         return self._all(sides, ask)
 
     def rows(self, sides: Sequence[Side], keys: Sequence[Key]) -> list[list[tuple[Key, SeenRow]]]:
         """See the protocol."""
 
-        def ask(server: _Server, side: Side) -> list[tuple[Key, SeenRow]]:
+        def ask(server: Asked, side: Side) -> list[tuple[Key, SeenRow]]:
             width = len(side.key)
             judged = sum(text is not None for text in side.texts)
             return [
@@ -123,20 +148,24 @@ class ServerRows:
 
         return self._all(sides, ask)
 
+    def row_counts(self, sides: Sequence[Side]) -> list[int]:
+        """How many rows each side has."""
+        return self._all(sides, lambda server, side: int(server.ask(row_count(side))[0][0]))
+
     def ask(self, side: Side, sql: str) -> list[tuple[Any, ...]]:
         """The answer of a side's server to another query."""
         return self._of(side).ask(sql)
 
-    def _of(self, side: Side) -> _Server:
+    def _of(self, side: Side) -> Asked:
         return self._target if side.shard is None else self._servers[side.shard.source]
 
-    def _all(self, sides: Sequence[Side], ask: Callable[[_Server, Side], _Answer]) -> list[_Answer]:
-        by_server: dict[int, tuple[_Server, list[int]]] = {}
+    def _all(self, sides: Sequence[Side], ask: Callable[[Asked, Side], _Answer]) -> list[_Answer]:
+        by_server: dict[int, tuple[Asked, list[int]]] = {}
         for number, side in enumerate(sides):
             server = self._of(side)
             by_server.setdefault(id(server), (server, []))[1].append(number)
 
-        def ask_server(server: _Server, numbers: list[int]) -> list[tuple[int, _Answer]]:
+        def ask_server(server: Asked, numbers: list[int]) -> list[tuple[int, _Answer]]:
             return [(number, ask(server, sides[number])) for number in numbers]
 
         running = [self._workers.submit(ask_server, *each) for each in by_server.values()]

@@ -11,6 +11,7 @@ from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import RowTopics
@@ -18,7 +19,7 @@ from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
 from shardmerge.spark_sink.barrier.statements import bindings
 from shardmerge.spark_sink.planning.progress import CLOSED
-from shardmerge.spark_sink.validation.compared_table import ShardFacts, TargetFacts
+from shardmerge.spark_sink.validation.compared_facts import ShardFacts, TargetFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,22 @@ def facts_of(picture: Picture, target: TargetTable, readings: Readings) -> Table
     known = decisions.targets[target]
     progress = picture.progress.get(target, SinkProgress(target, 0, 0))
     joined = picture.joined[target]
-    key = None if joined.schema is None else joined.schema.primary_key
+    primary = None if joined.schema is None else joined.schema.primary_key
+    key = () if primary is None else primary.columns
+    if pipeline.target.catalog is not None:
+        key = _key_of_shards(known, joined.columns)
     return TableFacts(
         known.version,
         progress.executed_version >= known.version,
         TargetFacts(
             target,
             _bound(known, progress, joined.columns),
-            () if key is None else key.columns,
+            key,
             _reason_to_keep_rows(pipeline, known),
             points=pipeline.target.kind != "tidb",
+            other_keys=joined.schema is not None
+            and any(index.kind is IndexKind.UNIQUE for index in joined.schema.indexes),
+            catalog=pipeline.target.catalog.name if pipeline.target.catalog else "",
         ),
         tuple(
             _shard(pipeline, known, progress, shard, read_again)
@@ -129,6 +136,23 @@ def _bound(
     return tuple(
         c for c in columns if c.id in bound and bound[c.id].name.lower() == c.column.name.lower()
     )
+
+
+def _key_of_shards(known: TargetDecisions, columns: Collection[ShardColumn]) -> tuple[str, ...]:
+    """The target's columns by which the sink finds rows of an Iceberg table, which has no keys.
+
+    They are those of the live shards' primary keys; empty if the shards have different ones.
+    """
+    keys = []
+    for shard in sorted(known.shards):
+        if known.lives(shard):
+            gate = known.shards[shard].gates[-1]
+            ids = {c.column.name.lower(): c.id for c in gate.columns}
+            keys.append([ids.get(name.lower(), "") for name in gate.key])
+    if not keys or any(sorted(key) != sorted(keys[0]) for key in keys):
+        return ()
+    names = {c.id: c.column.name for c in columns}
+    return tuple(names[each] for each in keys[0]) if all(k in names for k in keys[0]) else ()
 
 
 def _reason_to_keep_rows(pipeline: Pipeline, known: TargetDecisions) -> str:

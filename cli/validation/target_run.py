@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.loading.load_turns import RateBudget
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, compared_table
-from shardmerge.spark_sink.validation.doubts import Doubt
+from shardmerge.spark_sink.validation.doubts import Doubt, Key
 from shardmerge.spark_sink.validation.table_validation import (
     Passing,
     Servers,
@@ -23,6 +24,10 @@ from .table_facts import TableFacts
 
 _SETTLE_AT = 1_000
 """With this many rows in doubt, they are looked at again before more ranges are compared."""
+_RANGES_OF_SPARK = 10
+"""An Iceberg table is read with ranges this many times as long: for each one Spark looks into all
+files of the table."""
+_KEYS_A_STEP = 1_000
 _PAUSE_S = 1.0
 _MOMENT_S = 10.0
 """A shard that has just begun to wait is given this much time to go on."""
@@ -54,6 +59,10 @@ class Limits:
     patience_s: float = 120.0
     rows_a_range: int = 20_000
 
+    def rows_in(self, table: ComparedTable) -> int:
+        """About how many rows a range of a table has."""
+        return self.rows_a_range * (_RANGES_OF_SPARK if table.side.lake else 1)
+
 
 class TargetRun:
     """The comparison of one target.
@@ -83,6 +92,7 @@ class TargetRun:
         self._servers, self._passing = servers, passing
         self._state, self._watcher = state, watcher
         self._hindered: set[ShardId] = set()
+        self._keeps_table = False
         self.known = self._ready()
         table = compared_table(self.known.target, self.known.shards, only)
         self.validation = self._begin(table)
@@ -94,15 +104,40 @@ class TargetRun:
         wanted = [s for s in self.known.shards if not self._only or s.shard in self._only]
         return sum(bool(shard.obstacle) for shard in wanted)
 
-    def run(self) -> None:
+    def run(self, keys: Sequence[Key] | None = None) -> None:
         """Compare everything; ``validation`` and ``stopped`` say what was found.
+
+        Args:
+            keys: Compare only the rows with these keys; None for all rows.
 
         Raises:
             StackError: A server, Kafka or Kafka Connect does not answer.
         """
         if not self.validation.table.shards:
             self.stopped = "no shard can be compared"
-            return
+        elif keys is None:
+            self._run_all()
+        else:
+            self._run_keys(keys)
+
+    def _run_keys(self, keys: Sequence[Key]) -> None:
+        self._keeps_table = True
+        budget = RateBudget(float(self._limits.rows_per_s or 0), time.monotonic())
+        for part in range(0, len(keys), _KEYS_A_STEP):
+            budget = self._within(budget)
+            step = keys[part : part + _KEYS_A_STEP]
+            rows = self._guarded(partial(self.validation.compare_keys, step))
+            budget = budget.without(rows or 0)
+            self._after_step()
+            if len(self.validation.doubts) >= _SETTLE_AT:
+                self._settle()
+            if self.stopped:
+                return
+        self.validation.scanned = True
+        while not self.stopped and self.validation.doubts:
+            self._settle()
+
+    def _run_all(self) -> None:
         if self._state.restore(self.validation):
             return
         budget = RateBudget(float(self._limits.rows_per_s or 0), time.monotonic())
@@ -178,6 +213,9 @@ class TargetRun:
         old, self.known = self.validation, known
         if table == old.table:
             return False
+        if self._keeps_table:
+            self.stopped = "schemas changed meanwhile"
+            return True
         if not table.shards:
             self.stopped = "no shard can be compared any more"
             return True
@@ -208,5 +246,5 @@ class TargetRun:
     def _begin(self, table: ComparedTable) -> TableValidation:
         shards = [side.shard for side in table.shards if side.shard is not None]
         return TableValidation(
-            table, self._servers, self._passing(shards), self._limits.rows_a_range
+            table, self._servers, self._passing(shards), self._limits.rows_in(table)
         )

@@ -11,6 +11,7 @@ from shardmerge.cli.views.picture import Picture
 from shardmerge.cli.views.reading import read_picture
 from shardmerge.connectors.debezium.open_requests import OpenRequests, request_of
 from shardmerge.connectors.debezium.signals import notice
+from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
@@ -80,13 +81,14 @@ class TopicFacts:
     def _readings(self, reader: TopicReader) -> Readings:
         asked, told = topics.signals(self._pipeline).name, topics.notifications(self._pipeline).name
         records = [r for e in reader.extents([asked, told]) for r in reader.records(e)]
+        as_json = json_of_connectors(self._pipeline.kafka)
         requests, ids = OpenRequests(), set()
         for record in sorted(records, key=lambda r: r.timestamp_ms):
             if record.topic == asked:
                 if (request := request_of(record.key, record.value)) is not None:
                     requests.add_request(request, 0.0)
                     ids.add(str(json.loads(request.value)["id"]))
-            elif (said := notice(record.value)) is not None:
+            elif (said := notice(as_json(record.value))) is not None:
                 requests.add_notice(said, 0.0)
         names = [source.name for source in self._pipeline.sources]
         still = {(name, request.table) for name in names for request in requests.of(name)}

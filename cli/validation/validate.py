@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.endings import ExitCode, imported, telling_errors
 from shardmerge.cli.options import FILE, json_option, pipeline_option
 from shardmerge.cli.parameters import Shard, Target, read_pipeline
 from shardmerge.connectors.metrics.endpoint import serve
@@ -20,8 +21,10 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.plain import to_plain
+from shardmerge.spark_sink.process.settings import settings_from
 
 from . import repairs
+from .applied_offsets import Applied, control_offsets
 from .report import lines, report_of
 from .report_shapes import ValidatedTarget
 from .rounds import Round, keep_comparing
@@ -42,6 +45,7 @@ class _Call:
     state: StateFile
     repair: str | None
     as_json: bool
+    path: Path
 
 
 @click.command()
@@ -122,25 +126,33 @@ def validate(
     Traffic may go on: a row that looks different is looked at again when the target has applied
     what its shard had written before. Only SELECTs are run, one at a time on each server.
 
-    With --continuous the command compares for ever. If a server does not answer, the targets that
-    need it are told as failed, and compared again in the next round.
+    If a server does not answer, the targets that need it are told as not compared, and the others
+    are compared. With --continuous the command compares for ever, and these targets again in the
+    next round.
 
     Ends with 0 when everything was compared and is equal; with 1 when there is a difference, or a
     row or a shard could not be compared; with 2 when the call or the pipeline file is wrong; with 3
-    when a server, Kafka or Kafka Connect does not answer.
+    when a server, Kafka or Kafka Connect does not answer. Where 1 and 3 are both true, it ends with
+    3.
     """
     with telling_errors():
         pipeline = read_pipeline(path)
         _check(pipeline, target, shards)
         state = StateFile(resume, pipeline.name, tuple(map(str, shards)))
-        call = _Call(pipeline, shards, Limits(rate, most, patience), state, repair, as_json)
+        call = _Call(pipeline, shards, Limits(rate, most, patience), state, repair, as_json, path)
         if continuous:
             _check_continuous(resume, repair)
             _keep_comparing(call, target, pause_s, metrics_host, metrics_port)
         found = _compared(call, target)
         if all(each.complete for each in found):
             state.remove()
-    raise SystemExit(ExitCode.GOOD if all(f.is_clean for f in found) else ExitCode.FOUND)
+    raise SystemExit(_ending(found))
+
+
+def _ending(found: Sequence[ValidatedTarget]) -> ExitCode:
+    if any(each.code for each in found):
+        return ExitCode.UNANSWERED
+    return ExitCode.GOOD if all(each.is_clean for each in found) else ExitCode.FOUND
 
 
 @contextmanager
@@ -163,11 +175,17 @@ def _round(
     if target is None and call.only:
         routed = {each for shard in call.only for each in route(call.pipeline.routes, shard)}
         wanted = [each for each in wanted if each in routed]
-    servers = ServerRows(call.pipeline)
+    lake = None
+    if call.pipeline.target.catalog is not None:
+        module = imported("shardmerge.cli.validation.lake_server", "spark")
+        settings = settings_from(["--pipeline", str(call.path)], os.environ)
+        lake = module.lake_server(settings, call.pipeline)
+    servers = ServerRows(call.pipeline, lake)
+    applied = control_offsets(call.pipeline) if lake is None else lake.offsets
     try:
         yield Round(
             wanted,
-            lambda each: _validated(call, each, facts, servers),
+            lambda each: _validated(call, each, facts, servers, applied),
             lambda report: _tell(report, as_json=call.as_json),
         )
     finally:
@@ -177,7 +195,7 @@ def _round(
 def _compared(call: _Call, target: TargetTable | None) -> list[ValidatedTarget]:
     """The report of each wanted target; each is told as soon as it is compared."""
     with _round(call, target) as this:
-        return [this.compare(each) for each in this.targets]
+        return [this.report(each) for each in this.targets]
 
 
 def _check_continuous(resume: Path | None, repair: str | None) -> None:
@@ -202,12 +220,6 @@ def _keep_comparing(
 
 
 def _check(pipeline: Pipeline, target: TargetTable | None, shards: Sequence[ShardId]) -> None:
-    if pipeline.target.catalog is not None:
-        raise ConfigError(
-            f"a target of the kind {pipeline.target.kind} cannot be compared",
-            hint="validate compares targets of the kinds mysql, mariadb and tidb",
-            code="SM-5601",
-        )
     for shard in shards:
         routed = route(pipeline.routes, shard)
         if not routed or (target is not None and target not in routed):
@@ -217,7 +229,7 @@ def _check(pipeline: Pipeline, target: TargetTable | None, shards: Sequence[Shar
 
 
 def _validated(
-    call: _Call, target: TargetTable, facts: TopicFacts, servers: ServerRows
+    call: _Call, target: TargetTable, facts: TopicFacts, servers: ServerRows, applied: Applied
 ) -> ValidatedTarget:
     run, seconds = compare_target(
         call.pipeline,
@@ -227,6 +239,7 @@ def _validated(
         limits=call.limits,
         state=call.state,
         only=call.only,
+        applied=applied,
     )
     validation = run.validation
     told = {}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.loading.chunk_queries import table_statistics
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
+from shardmerge.spark_sink.validation.doubts import Key
 
+from .applied_offsets import Applied
 from .line_passing import LinePassing
 from .progress_lines import ProgressLines
 from .saved_state import StateFile
@@ -27,6 +29,8 @@ def compare_target(
     limits: Limits,
     state: StateFile,
     only: Sequence[ShardId] = (),
+    applied: Applied | None = None,
+    before: Callable[[TargetRun], Sequence[Key] | None] = lambda _: None,
 ) -> tuple[TargetRun, float]:
     """Compare a target with its shards, and tell on stderr how far that is.
 
@@ -38,6 +42,9 @@ def compare_target(
         limits: Of the comparison.
         state: Keeps the state of the comparison.
         only: The shards to compare; empty for all.
+        applied: See ``LinePassing``.
+        before: Called before anything is compared. It returns the keys of the rows to compare; None
+            for all rows.
 
     Returns:
         The comparison at its end, and how many seconds it took.
@@ -52,13 +59,14 @@ def compare_target(
             facts.of(target),
             only,
             servers=servers,
-            passing=lambda shards: LinePassing(pipeline, shards, limits.patience_s),
+            passing=lambda shards: LinePassing(pipeline, shards, limits.patience_s, applied),
             limits=limits,
             state=state,
             watcher=watcher,
         )
-        watcher.expect(_rows(servers, run.validation.table))
-        run.run()
+        keys = before(run)
+        watcher.expect(_rows(servers, run.validation.table) if keys is None else len(keys))
+        run.run(keys)
     finally:
         watcher.close()
     return run, time.monotonic() - began
@@ -66,6 +74,8 @@ def compare_target(
 
 def _rows(servers: ServerRows, table: ComparedTable) -> int:
     """About how many rows the target has, as its server estimates."""
+    if table.side.lake:
+        return int(servers.ask(table.side, f"SELECT COUNT(*) FROM {table.side.table}")[0][0])
     at = ShardId("", table.target.database, table.target.table)
     found = servers.ask(table.side, table_statistics(at))
     return int(found[0][0] or 0) if found else 0

@@ -10,6 +10,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 
 from .routing import RoutingRule
 from .settings import Pipeline
+from .web import TOKEN
 
 MAX_RECORD_BYTES = 32 * 1024 * 1024
 """Largest record of our own topics, such as a wide table's schema or an agent's journal row."""
@@ -86,6 +87,12 @@ def connector_offsets(pipeline: Pipeline, source: str) -> TopicSpec:
     return TopicSpec(f"{pipeline.name}.{source}.offsets", 1, pipeline.kafka.replication, _COMPACT)
 
 
+def ended_sessions(pipeline: Pipeline) -> TopicSpec:
+    """Sessions of the pages that users ended; key: digest. A session lasts less than a day."""
+    config = {"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000)}
+    return TopicSpec(f"{pipeline.name}.ended-sessions", 1, pipeline.kafka.replication, config)
+
+
 def own_records(pipeline: Pipeline) -> frozenset[str]:
     """Names of the topics with our own records. Requests to connectors are Debezium's records."""
     specs = (commands, schema_log, ddl, joined_schemas, sink_progress)
@@ -105,6 +112,11 @@ def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
         *(schema_changes(pipeline, s.name) for s in pipeline.sources),
         *(connector_offsets(pipeline, s.name) for s in pipeline.sources),
     )
+
+
+def page_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
+    """The topics that only the pages need: one where users sign in with tokens."""
+    return (ended_sessions(pipeline),) if pipeline.web.commands == TOKEN else ()
 
 
 def row_topic(shard: ShardId) -> str:

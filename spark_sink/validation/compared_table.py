@@ -14,50 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
-from shardmerge.schemas.model.origin import OriginColumn, OriginPart, group_of, origin_part
+from shardmerge.schemas.model.origin import OriginPart, origin_part
 from shardmerge.schemas.model.policies import RenamePolicy, RowOperation, RowsPolicy
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
-from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.loading.chunk_queries import table_name
 from shardmerge.spark_sink.loading.row_filters import row_filter, whole_filter
 
-from .row_keys import RowKeyColumn, orders_alike
-from .value_texts import ValueText, default_value, shard_value, text_value, value_text
-
-
-@dataclass(frozen=True, slots=True)
-class ShardFacts:
-    """What the topics say of a shard.
-
-    Attributes:
-        columns: Its columns behind its last gate; the identity is "" for a column that is left out.
-        rule: Its route.
-        obstacle: Why its rows cannot be compared now; "" when they can.
-    """
-
-    shard: ShardId
-    columns: tuple[ShardColumn, ...]
-    rule: RoutingRule
-    obstacle: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetFacts:
-    """What the topics say of a target.
-
-    Attributes:
-        columns: Each identity, with the target's column that it is bound to now.
-        key: Names of the target's primary key; empty without one.
-        kept: Why the target can have rows that no live shard has; "" when it cannot.
-        points: See ``value_texts.value_text``.
-    """
-
-    target: TargetTable
-    columns: tuple[ShardColumn, ...]
-    key: tuple[str, ...]
-    kept: str = ""
-    points: bool = True
+from .compared_facts import ShardFacts, TargetFacts, column_of, origin_value
+from .lake_texts import LakeKeyColumn, is_lake_key, lake_text
+from .row_keys import RowKeyColumn, orders_alike, orders_by_bytes
+from .value_texts import ValueText, default_value, shard_value, value_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +38,12 @@ class Side:
         key: The columns by which its rows are found; empty when rows are counted.
         hashed: The values of a row's digest, in the order of ``ComparedTable.hashed``.
         texts: A value for each of ``ComparedTable.columns``; None where it is not judged.
+        loose: Those of ``texts`` that are no part of the digest. They are read for each row.
         condition: SQL condition of the rows that are compared; "" for all.
         where: The route's condition, if SQL cannot express all of it; otherwise "".
         columns: The table's columns; for the target only those that are compared.
         values: For a shard: SQL of the value behind each of ``texts``; "" where it is not judged.
+        lake: Whether it is an Iceberg table, which Spark reads.
     """
 
     shard: ShardId | None
@@ -85,6 +55,8 @@ class Side:
     where: str = ""
     columns: tuple[Column, ...] = ()
     values: tuple[str, ...] = ()
+    loose: tuple[ValueText | None, ...] = ()
+    lake: bool = False
 
     @property
     def range_key(self) -> tuple[RowKeyColumn, ...]:
@@ -106,6 +78,7 @@ class ComparedTable:
         judges_extra: Whether a row that only the target has is a difference.
         judges_values: Whether a row with other values is a difference.
         left_out: What is not compared, as sentences.
+        other_keys: See ``TargetFacts``.
     """
 
     target: TargetTable
@@ -118,6 +91,7 @@ class ComparedTable:
     judges_extra: bool = True
     judges_values: bool = True
     left_out: tuple[str, ...] = ()
+    other_keys: bool = False
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -147,21 +121,29 @@ class _Comparison:
         self.all = shards
         self.shards = [s for s in shards if not s.obstacle and (not only or s.shard in only)]
         self.only_rows = ""
+        self.lake = bool(facts.catalog)
 
     def table(self) -> ComparedTable:
         facts = self.facts
         key = self._key()
         columns = [c for c in facts.columns if self._is_compared(c)]
         hashed = [c for c in columns if self._is_hashed(c)]
+        if not key and len(hashed) < len(columns):
+            names = _list([c.column.name for c in columns if c not in hashed])
+            self.notes.append(f"not compared, because rows are counted: {names}")
+            columns = hashed
+        loose = [c for c in columns if c not in hashed]
         extra, condition = self._extra()
         target = Side(
             None,
-            facts.target.sql,
+            facts.sql,
             tuple(self._key_column(c, None) for c in key),
             tuple(t for c in hashed if (t := self._target_text(c)) is not None),
             tuple(map(self._target_text, columns)),
             condition,
             columns=tuple(c.column for c in columns),
+            loose=tuple(map(self._target_text, loose)),
+            lake=self.lake,
         )
         sides = tuple(self._side(s, key, columns, hashed) for s in self.shards)
         ignored = {each for s in self.shards for each in s.rule.ignore}
@@ -178,6 +160,7 @@ class _Comparison:
             judges_extra=extra,
             judges_values=RowOperation.UPDATE not in ignored,
             left_out=tuple(dict.fromkeys(self.notes)),
+            other_keys=facts.other_keys,
         )
 
     # --- columns ---------------------------------------------------------------------------
@@ -192,10 +175,12 @@ class _Comparison:
             if origin_part(column.id) is OriginPart.POSITION:
                 return []
             if origin_part(column.id) is None and any(
-                _column_of(s, column.id) is None for s in self.shards
+                column_of(s, column.id) is None for s in self.shards
             ):
                 return []
         if all(origin_part(column.id) is not None for column in found):
+            return []
+        if self.lake and not all(is_lake_key(column.column.type) for column in found):
             return []
         return found
 
@@ -203,7 +188,7 @@ class _Comparison:
         part, name = origin_part(column.id), column.column.name
         if part is not None:
             return part is not OriginPart.POSITION
-        have = [s for s in self.shards if _column_of(s, column.id) is not None]
+        have = [s for s in self.shards if column_of(s, column.id) is not None]
         if not have:
             return False
         if self._target_text(column) is None or any(
@@ -227,6 +212,11 @@ class _Comparison:
         return True
 
     def _is_hashed(self, column: ShardColumn) -> bool:
+        if self.lake and column.column.type.name == "json":
+            self.only_rows = self.only_rows or (
+                f"Spark writes the JSON texts of column {column.column.name} in another way"
+            )
+            return False
         if all(self._hashed_text(s, column) is not None for s in self.shards):
             return True
         self.only_rows = self.only_rows or (
@@ -237,14 +227,26 @@ class _Comparison:
     def _target_text(self, column: ShardColumn) -> ValueText | None:
         kind = column.column.type
         quoted = quote_identifier(column.column.name)
+        if self.lake:
+            return lake_text(quoted, kind)
         return value_text(quoted, kind, kind, points=self.facts.points)
 
     def _shard_text(self, facts: ShardFacts, column: ShardColumn) -> ValueText | None:
         wanted = column.column.type
-        own = _column_of(facts, column.id)
-        value = _shard_value(facts, column)
-        kind = wanted if own is None else own.type
-        return value_text(value, kind, wanted, points=self.facts.points) if value else None
+        own = column_of(facts, column.id)
+        value = self._shard_value(facts, column)
+        return self._text(value, wanted if own is None else own.type, wanted) if value else None
+
+    def _text(self, value: str, kind: ColumnType, wanted: ColumnType) -> ValueText | None:
+        return value_text(value, kind, wanted, points=self.facts.points, lake=self.lake)
+
+    def _shard_value(self, facts: ShardFacts, column: ShardColumn) -> str:
+        """SQL of the value that the target must have in a shard's rows; "" if it is not known."""
+        constant = origin_value(facts, column)
+        if constant is not None:
+            return constant
+        own = column_of(facts, column.id)
+        return "" if own is None else shard_value(own, quote_identifier(own.name), lake=self.lake)
 
     def _hashed_text(self, facts: ShardFacts, column: ShardColumn) -> ValueText | None:
         found = self._shard_text(facts, column)
@@ -252,7 +254,7 @@ class _Comparison:
             return found
         kind = column.column.type
         value = default_value(column.column.default, kind)
-        return None if value is None else value_text(value, kind, kind, points=self.facts.points)
+        return None if value is None else self._text(value, kind, kind)
 
     # --- sides -----------------------------------------------------------------------------
 
@@ -281,19 +283,22 @@ class _Comparison:
             row_filter(where, kinds) if whole is None else whole,
             where if whole is None else "",
             tuple(own),
-            tuple(_shard_value(facts, c) for c in columns),
+            tuple(self._shard_value(facts, c) for c in columns),
+            tuple(self._shard_text(facts, c) for c in columns if c not in hashed),
         )
 
     def _key_column(self, column: ShardColumn, facts: ShardFacts | None) -> RowKeyColumn:
         wanted = column.column.type
         is_origin = origin_part(column.id) is not None
-        sides = [_column_of(s, column.id) for s in self.shards]
+        sides = [column_of(s, column.id) for s in self.shards]
         kinds = [wanted, *(side.type for side in sides if side is not None)]
-        by_bytes = not orders_alike(kinds)
+        by_bytes = not (orders_by_bytes(kinds) if self.lake else orders_alike(kinds))
         name, kind, constant = column.column.name, wanted, ""
+        if facts is None and self.lake:
+            return LakeKeyColumn(name, kind, in_ranges=not is_origin)
         if facts is not None:
-            constant = _origin_value(facts, column) or ""
-            if (own := _column_of(facts, column.id)) is not None:
+            constant = origin_value(facts, column) or ""
+            if (own := column_of(facts, column.id)) is not None:
                 name, kind = own.name, own.type
         return RowKeyColumn(
             name, kind, wanted=wanted, by_bytes=by_bytes, constant=constant, in_ranges=not is_origin
@@ -334,36 +339,6 @@ class _Comparison:
     def _origin_condition(self, facts: ShardFacts) -> str:
         origin = facts.rule.policies.origin
         return origin.condition(facts.shard) if origin.tells_shards_apart else ""
-
-
-def _column_of(facts: ShardFacts, column_id: str) -> Column | None:
-    return next((c.column for c in facts.columns if c.id == column_id and column_id), None)
-
-
-def _shard_value(facts: ShardFacts, column: ShardColumn) -> str:
-    """SQL of the value that the target must have in a shard's rows; "" if it is not known."""
-    constant = _origin_value(facts, column)
-    if constant is not None:
-        return constant
-    own = _column_of(facts, column.id)
-    return "" if own is None else shard_value(own, quote_identifier(own.name))
-
-
-def _origin_value(facts: ShardFacts, column: ShardColumn) -> str | None:
-    """SQL of the value of an origin column; None for another column."""
-    part = origin_part(column.id)
-    if part is None or part is OriginPart.POSITION:
-        return None
-    if part is OriginPart.GROUP:
-        own = _group_column(facts, column.id)
-        text = "" if own is None else facts.rule.group_value(facts.shard, own)
-        return text if column.column.type.is_integer else text_value(text)
-    return text_value(part.value_in(facts.shard))
-
-
-def _group_column(facts: ShardFacts, column_id: str) -> OriginColumn | None:
-    wanted = group_of(column_id)
-    return next((c for c in facts.rule.policies.origin.columns if c.group == wanted), None)
 
 
 def _list(names: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ This module compares rows. It does not read them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from typing import TypeAlias
 from shardmerge.schemas.model.names import ShardId
 
 from .compared_table import ComparedTable
+from .value_texts import ValueText
 
 LOOKS = 3
 """A difference is reported when it was seen this often, each time behind a new position."""
@@ -156,13 +157,26 @@ def look_again(
 
 def _differing(table: ComparedTable, shard: SeenRow, target: SeenRow) -> tuple[str, ...]:
     side = next(s for s in table.shards if s.shard == shard.shard)
-    return tuple(
-        name
-        for name, text, a, b in zip(
-            table.columns, side.texts, shard.values, target.values, strict=True
-        )
+    return tuple(table.columns[n] for n in differing(side.texts, shard.values, target.values))
+
+
+def differing(
+    texts: Sequence[ValueText | None],
+    shard: Sequence[bytes | None],
+    target: Sequence[bytes | None],
+) -> list[int]:
+    """The places of the values that differ.
+
+    Args:
+        texts: Of the shard; None where a value is not judged.
+        shard: The shard's values.
+        target: The target's values.
+    """
+    return [
+        n
+        for n, (text, a, b) in enumerate(zip(texts, shard, target, strict=True))
         if text is not None and a != b and not (text.is_json and _same_json(a, b))
-    )
+    ]
 
 
 def _same_json(a: bytes | None, b: bytes | None) -> bool:
@@ -186,7 +200,9 @@ def _plain(value: object) -> object:
     return value
 
 
-def doubtful_keys(shards: dict[Key, list[object]], target: dict[Key, object]) -> list[Key]:
+def doubtful_keys(
+    shards: Mapping[Key, Sequence[object]], target: Mapping[Key, object]
+) -> list[Key]:
     """The keys whose digests differ, or that only one side has.
 
     Args:

@@ -13,7 +13,8 @@ from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
 
 from .compared_table import ComparedTable, Side
-from .doubts import Difference, DifferenceKind
+from .doubts import Difference, DifferenceKind, SeenRow
+from .lake_texts import lake_literal
 from .row_keys import keys_condition
 
 _NUMBERS = frozenset(("decimal", "bit", "year"))
@@ -22,7 +23,8 @@ _NUMBERS = frozenset(("decimal", "bit", "year"))
 def delete_statement(table: ComparedTable, found: Difference) -> str:
     """Removes a row that no shard has."""
     where = keys_condition(table.side.key, [found.key])
-    return f"DELETE FROM {table.side.table} WHERE {where} LIMIT 1;"
+    most = "" if table.side.lake else " LIMIT 1"
+    return f"DELETE FROM {table.side.table} WHERE {where}{most};"
 
 
 def literals_query(table: ComparedTable, side: Side, found: Difference) -> str:
@@ -52,6 +54,29 @@ def write_statement(
         for name, value in zip(table.columns, side.values, strict=True)
         if value
     ]
+    return _written(table, found, names, literals)
+
+
+def lake_statement(table: ComparedTable, side: Side, found: Difference, row: SeenRow) -> str:
+    """Writes a row of an Iceberg table that is missing or differs, in Spark SQL.
+
+    Args:
+        table: What is compared.
+        side: The shard that has the row.
+        found: The difference.
+        row: The shard's row.
+    """
+    names, literals = [], []
+    for column, text, value in zip(table.side.columns, side.texts, row.values, strict=True):
+        if text is not None:
+            names.append(quote_identifier(column.name))
+            literals.append("NULL" if value is None else lake_literal(column.type, value.decode()))
+    return _written(table, found, names, literals)
+
+
+def _written(
+    table: ComparedTable, found: Difference, names: Sequence[str], literals: Sequence[str]
+) -> str:
     if found.kind is DifferenceKind.DIFFERS:
         pairs = ", ".join(
             f"{name} = {literal}"

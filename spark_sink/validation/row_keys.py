@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from shardmerge.schemas.model.names import quote_identifier
 from shardmerge.schemas.model.types import ColumnType
-from shardmerge.spark_sink.loading.key_order import KeyColumn
+from shardmerge.spark_sink.loading.key_order import Boundary, KeyColumn
 
-from .value_texts import value_text
+from .value_texts import UTF8, value_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,12 @@ class RowKeyColumn(KeyColumn):
     def is_bytes(self) -> bool:
         """Whether a key's text is hexadecimal digits."""
         return self.target_type.is_string or self.target_type.is_binary
+
+    def order_value(self, text: str) -> Decimal | str:
+        """What sorts key texts as the target sorts the keys."""
+        kind = self.target_type
+        is_number = kind.is_integer or kind.name in ("decimal", "year")
+        return Decimal(text) if is_number else text
 
     @property
     def compared(self) -> str:
@@ -98,6 +105,26 @@ def orders_alike(kinds: Sequence[ColumnType]) -> bool:
     if not any(kind.is_string for kind in kinds):
         return True
     return len({(kind.is_string, kind.charset, kind.collation) for kind in kinds}) == 1
+
+
+def orders_by_bytes(kinds: Sequence[ColumnType]) -> bool:
+    """Whether servers order the values of all these types as Spark does, which takes bytes."""
+    return all(
+        not kind.is_string or (kind.charset in UTF8 and kind.collation.endswith("_bin"))
+        for kind in kinds
+    )
+
+
+def first_boundary(key: Sequence[RowKeyColumn], found: Sequence[Boundary]) -> Boundary | None:
+    """The first of some boundaries in the order of the target; None for none.
+
+    A wrong order would only make ranges larger: see ``chunk_ranges``.
+    """
+    return min(
+        found,
+        key=lambda one: [c.order_value(text) for c, text in zip(key, one, strict=True)],
+        default=None,
+    )
 
 
 def key_texts(key: Sequence[RowKeyColumn]) -> str:

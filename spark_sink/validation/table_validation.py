@@ -30,16 +30,21 @@ from .doubts import (
     SeenRow,
     Verdict,
     difference_of,
+    differing,
     doubtful_keys,
     look_again,
 )
+from .row_keys import first_boundary
 
 _SPLIT = 4
 """A range is cut when a side has more than this many times the rows that were planned."""
-_KEYS_A_LOOK = 200
+_KEYS_A_LOOK, _KEYS_A_LOOK_OF_SPARK = 200, 2_000
+"""Spark needs a good part of a second for a query, however little it reads."""
 
 
-Digests: TypeAlias = list[tuple[Key, int | None]]
+Values: TypeAlias = tuple[bytes | None, ...]
+Digests: TypeAlias = list[tuple[Key, int | None, Values]]
+"""Of each row: its key, its digest, and the values of ``Side.loose``."""
 
 
 class Servers(Protocol):
@@ -53,10 +58,8 @@ class Servers(Protocol):
         """The key of the last of ``rows`` rows behind a boundary; None for fewer rows."""
         ...
 
-    def row_digests(
-        self, sides: Sequence[Side], of: KeyRange
-    ) -> list[list[tuple[Key, int | None]]]:
-        """For each side key and digest of each row of a range."""
+    def row_digests(self, sides: Sequence[Side], of: KeyRange) -> list[Digests]:
+        """For each side key, digest and loose values of each row of a range."""
         ...
 
     def digest_counts(self, sides: Sequence[Side]) -> list[Mapping[Key, int]]:
@@ -127,10 +130,40 @@ class TableValidation:
             return self._compare_counts()
         if self._cut:
             return self._compare_cut(self._cut.pop())
-        boundary = self.servers.next_boundary(self.table.side, self.after, self.rows_a_range)
+        boundary = self._next_boundary()
         of = KeyRange(self.after, boundary)
         read = self._compare(of)
         self.after, self.scanned = boundary, boundary is None
+        return read
+
+    def _next_boundary(self) -> Boundary | None:
+        """Where the next range ends. Spark would read a whole table for it, shards an index."""
+        table = self.table
+        if not table.side.lake:
+            return self.servers.next_boundary(table.side, self.after, self.rows_a_range)
+        rows = max(1, self.rows_a_range // len(table.shards))
+        ends = [self.servers.next_boundary(side, self.after, rows) for side in table.shards]
+        return first_boundary(table.side.range_key, [end for end in ends if end is not None])
+
+    def compare_keys(self, keys: Sequence[Key]) -> int:
+        """Compare the rows with these keys, in place of a range.
+
+        A server can find other rows under a key, too, such as ``A`` under ``a``. They are compared,
+        too.
+
+        Returns:
+            How many rows were read on all sides.
+        """
+        table, read = self.table, 0
+        for part in self._parts(keys):
+            shards = _by_key(self.servers.rows(table.shards, part))
+            target = _by_key(self.servers.rows((table.side,), part))
+            for key in shards.keys() | target.keys():
+                own, theirs = shards.get(key, []), target.get(key, [])
+                if difference_of(table, key, own, _one(theirs)) is not None:
+                    self.doubts.setdefault(key, Doubt(key))
+                self.rows += len(own)
+                read += len(own) + len(theirs)
         return read
 
     @property
@@ -159,13 +192,15 @@ class TableValidation:
         largest = counts.index(max(counts))
         if counts[largest] > _SPLIT * self.rows_a_range and self._split(sides[largest], of):
             return sum(counts)
+        combined = reduce(xor, (part for _, part in others), 0)
+        read = sum(counts)
+        if self.table.only_rows or (count, digest) != (shard_rows, combined):
+            self._compare_rows(sides, of)
+            read *= 2
+        # Not before: if DDL changes a table meanwhile, the range is compared again.
         self.ranges += 1
         self.rows += shard_rows
-        combined = reduce(xor, (part for _, part in others), 0)
-        if not self.table.only_rows and (count, digest) == (shard_rows, combined):
-            return sum(counts)
-        self._compare_rows(sides, of)
-        return 2 * sum(counts)
+        return read
 
     def _compare_cut(self, of: KeyRange) -> int:
         try:
@@ -183,11 +218,15 @@ class TableValidation:
 
     def _compare_rows(self, sides: Sequence[Side], of: KeyRange) -> None:
         target, *shards = self.servers.row_digests(sides, of)
+        theirs = {key: digest for key, digest, _ in target}
+        loose = {key: values for key, _, values in target if values}
         found: dict[Key, list[Any]] = {}
-        for rows in shards:
-            for key, digest in rows:
-                found.setdefault(key, []).append(digest)
-        keys = doubtful_keys(found, dict(target))
+        for side, rows in zip(sides[1:], shards, strict=True):
+            for key, digest, values in rows:
+                # An unknown digest makes a row one in doubt.
+                is_other = key in loose and bool(differing(side.loose, values, loose[key]))
+                found.setdefault(key, []).append(None if is_other else digest)
+        keys = doubtful_keys(found, theirs)
         for key, differs in self._differences(sides, keys).items():
             if differs is not None:
                 self.doubts.setdefault(key, Doubt(key))
@@ -196,11 +235,15 @@ class TableValidation:
         self, sides: Sequence[Side], keys: Sequence[Key]
     ) -> dict[Key, Difference | None]:
         found = {}
-        for part in _parts(keys):
+        for part in self._parts(keys):
             target, shards = self._look(sides[:1], part), self._look(sides[1:], part)
             for key in part:
                 found[key] = difference_of(self.table, key, shards[key], _one(target[key]))
         return found
+
+    def _parts(self, keys: Sequence[Key]) -> list[Sequence[Key]]:
+        size = _KEYS_A_LOOK_OF_SPARK if self.table.side.lake else _KEYS_A_LOOK
+        return [keys[at : at + size] for at in range(0, len(keys), size)]
 
     def _look(self, sides: Sequence[Side], keys: Sequence[Key]) -> dict[Key, list[SeenRow]]:
         found: dict[Key, list[SeenRow]] = {key: [] for key in keys}
@@ -215,11 +258,11 @@ class TableValidation:
     def _settle_rows(self, keys: Sequence[Key]) -> bool:
         table = self.table
         before: dict[Key, list[SeenRow]] = {}
-        for part in _parts(keys):
+        for part in self._parts(keys):
             before |= self._look(table.shards, part)
         if not self._passed():
             return False
-        for part in _parts(keys):
+        for part in self._parts(keys):
             target, after = self._look((table.side,), part), self._look(table.shards, part)
             for key in part:
                 row = _one(target[key])
@@ -278,8 +321,11 @@ class TableValidation:
         return True
 
 
-def _parts(keys: Sequence[Key]) -> list[Sequence[Key]]:
-    return [keys[at : at + _KEYS_A_LOOK] for at in range(0, len(keys), _KEYS_A_LOOK)]
+def _by_key(found: Sequence[Sequence[tuple[Key, SeenRow]]]) -> dict[Key, list[SeenRow]]:
+    rows: dict[Key, list[SeenRow]] = {}
+    for key, row in (pair for each in found for pair in each):
+        rows.setdefault(key, []).append(row)
+    return rows
 
 
 def _one(rows: Sequence[SeenRow]) -> SeenRow | None:

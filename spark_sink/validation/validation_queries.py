@@ -20,6 +20,7 @@ from shardmerge.spark_sink.loading.chunk_ranges import KeyRange, behind, conditi
 from shardmerge.spark_sink.loading.key_order import Boundary, order_by
 
 from .compared_table import Side
+from .lake_texts import lake_digest
 from .row_keys import key_texts, keys_condition
 from .value_texts import ValueText
 
@@ -37,40 +38,58 @@ def row_digest(hashed: Sequence[ValueText]) -> str:
     return f"CAST(CONV(LEFT(SHA2(CONCAT_WS({parts}), 256), 16), 16, 10) AS UNSIGNED)"
 
 
+def _digest(side: Side) -> str:
+    if side.lake:
+        return f"CAST(conv({lake_digest(side.hashed)}, 16, 10) AS decimal(20,0))"
+    return row_digest(side.hashed)
+
+
 def range_digest(side: Side, of: KeyRange) -> str:
     """Asks for the number of rows of a range, and their digest.
 
     If a row has no digest, the digest of its range is random. So the range's rows are compared.
+    Spark gives the digest of an Iceberg table's range as a signed number of 64 bits. It takes the
+    rows' digests from a query of their own, because it does not aggregate what calls Java.
     """
+    if side.lake:
+        base = -10 if side.key else 10
+        each = f"SELECT conv({lake_digest(side.hashed)}, 16, {base}) AS d FROM {side.table}"
+        total = "bit_xor(CAST(d AS bigint))" if side.key else "SUM(CAST(d AS decimal(20,0)))"
+        return f"SELECT COUNT(*), IFNULL({total}, 0) FROM ({each}{_where(side, of)})"
     digest = f"IFNULL({row_digest(side.hashed)}, CAST(RAND() * 1e18 AS UNSIGNED))"
     total = f"BIT_XOR({digest})" if side.key else f"CAST(IFNULL(SUM({digest}), 0) AS CHAR)"
     return f"SELECT COUNT(*), {total} FROM {side.table}{_where(side, of)}"
+
+
+def row_count(side: Side) -> str:
+    """Asks how many rows a side has."""
+    return f"SELECT COUNT(*) FROM {side.table}{_where(side, KeyRange())}"
 
 
 def next_boundary(side: Side, after: Boundary | None, rows: int) -> str:
     """Asks for the key of the last of ``rows`` rows behind a boundary; no answer for fewer rows."""
     key = side.range_key
     where = "" if after is None else f" WHERE {behind(key, after)}"
-    return (
-        f"SELECT {key_texts(key)} FROM {side.table}{where} ORDER BY {order_by(key)}"
-        f" LIMIT {rows - 1}, 1"
-    )
+    limit = f"LIMIT 1 OFFSET {rows - 1}" if side.lake else f"LIMIT {rows - 1}, 1"
+    return f"SELECT {key_texts(key)} FROM {side.table}{where} ORDER BY {order_by(key)} {limit}"
 
 
 def row_digests(side: Side, of: KeyRange) -> str:
     """Asks for the key and the digest of each row of a range.
 
-    Behind them come the shard's columns, if SQL cannot express all of the route's condition.
+    Behind them come the values of ``Side.loose``; then the shard's columns, if SQL cannot express
+    all of the route's condition.
     """
-    extra = "".join(f", {name}" for name in condition_columns(side))
+    loose = ["NULL" if text is None else text.sql for text in side.loose]
+    extra = "".join(f", {name}" for name in (*loose, *condition_columns(side)))
     keys = key_texts(side.key)
-    return f"SELECT {keys}, {row_digest(side.hashed)}{extra} FROM {side.table}{_where(side, of)}"
+    return f"SELECT {keys}, {_digest(side)}{extra} FROM {side.table}{_where(side, of)}"
 
 
 def digest_counts(side: Side) -> str:
     """Asks how many rows have each digest, for a table without a primary key."""
-    digest = row_digest(side.hashed)
-    return f"SELECT {digest}, COUNT(*) FROM {side.table}{_where(side, KeyRange())} GROUP BY 1"
+    each = f"SELECT {_digest(side)} AS d FROM {side.table}{_where(side, KeyRange())}"
+    return f"SELECT d, COUNT(*) FROM ({each}) AS rows_of_it GROUP BY d"
 
 
 def rows_by_key(side: Side, keys: Sequence[Sequence[str]]) -> str:

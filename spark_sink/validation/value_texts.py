@@ -13,6 +13,10 @@ values give equal bytes on every server of the family:
 * texts, ENUM and SET in utf8mb4, byte by byte, whatever the collation;
 * BINARY with the target's length; spatial values in the server's own form.
 
+A shard that is compared with an Iceberg table writes its values as Spark can write them, too
+(``lake_texts``): bytes as hexadecimal digits, and BINARY with the shard's own length. Spark cannot
+write JSON as MySQL does, so JSON texts are compared by what they mean.
+
 A shard's zero date is written as the sink writes it: NULL in a column that may be NULL, otherwise
 0000-00-00 (``rows.values.server_values``).
 
@@ -29,12 +33,15 @@ from shardmerge.schemas.model.tables import Column, Default, DefaultKind
 from shardmerge.schemas.model.types import BLOB_NAMES, SPATIAL_NAMES, TEXT_NAMES, ColumnType
 from shardmerge.spark_sink.rows.values.forms import form_of
 
-_UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
+UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
 """Character sets whose bytes are those of utf8mb4."""
-_LONG = frozenset((*TEXT_NAMES, *BLOB_NAMES, "json", *SPATIAL_NAMES)) - {"tinytext", "tinyblob"}
+LONG_NAMES = frozenset((*TEXT_NAMES, *BLOB_NAMES, "json", *SPATIAL_NAMES)) - {
+    "tinytext",
+    "tinyblob",
+}
 _DIGITS = frozenset(("bit", "year"))
-_DOUBLES = frozenset(("float", "double"))
-_DATES = frozenset(("date", "datetime", "timestamp"))
+DOUBLE_NAMES = frozenset(("float", "double"))
+DATE_NAMES = frozenset(("date", "datetime", "timestamp"))
 _TEXTS = frozenset(("enum", "set"))
 
 
@@ -65,7 +72,7 @@ class ValueText:
 
 
 def value_text(
-    value: str, kind: ColumnType, wanted: ColumnType, *, points: bool = True
+    value: str, kind: ColumnType, wanted: ColumnType, *, points: bool = True, lake: bool = False
 ) -> ValueText | None:
     """The text of a value.
 
@@ -74,24 +81,37 @@ def value_text(
         kind: Of the value.
         wanted: The target's type of the column.
         points: Whether all servers that are compared know points (TiDB does not).
+        lake: Whether the target is an Iceberg table.
 
     Returns:
         None for a type whose values cannot be compared.
     """
     if form_of(kind) is None or form_of(wanted) is None:
         return None
-    return replace(_written(value, kind, wanted, points), value=value)
+    written = _written(value, kind, wanted, points)
+    if lake:
+        written = _for_lake(written, value, kind, wanted)
+    return replace(written, value=value)
+
+
+def _for_lake(text: ValueText, value: str, kind: ColumnType, wanted: ColumnType) -> ValueText:
+    """As Spark writes it, too: see ``lake_texts``."""
+    if wanted.is_binary:
+        return ValueText(
+            f"HEX({value})", is_long=wanted.name in LONG_NAMES or kind.name in LONG_NAMES
+        )
+    return ValueText(f"CAST({value} AS CHAR)") if wanted.name == "uuid" else text
 
 
 def _written(value: str, kind: ColumnType, wanted: ColumnType, points: bool) -> ValueText:
     name = wanted.name
-    if name in _DOUBLES:
+    if name in DOUBLE_NAMES:
         return ValueText(_double(value, points))
     if wanted.is_integer or name in _DIGITS:
         return ValueText(f"CAST({value} + 0 AS CHAR)")
     if name == "decimal":
         return ValueText(f"CAST(CAST({value} AS {_decimal(wanted)}) AS CHAR)")
-    if name in _DATES or name == "time":
+    if name in DATE_NAMES or name == "time":
         return ValueText(_moment(value, kind, wanted))
     if wanted.is_string or name in _TEXTS:
         return _text(value, kind, wanted)
@@ -102,7 +122,7 @@ def _written(value: str, kind: ColumnType, wanted: ColumnType, points: bool) -> 
     padded = name == "binary" and kind.length != wanted.length
     sql = f"RPAD({value}, {wanted.length}, X'00')" if padded else value
     length = "" if name == "binary" else f"LENGTH({value})"
-    return ValueText(sql, length, is_long=name in _LONG or kind.name in _LONG)
+    return ValueText(sql, length, is_long=name in LONG_NAMES or kind.name in LONG_NAMES)
 
 
 def _double(value: str, points: bool) -> str:
@@ -126,25 +146,27 @@ def _moment(value: str, kind: ColumnType, wanted: ColumnType) -> str:
 
 def _text(value: str, kind: ColumnType, wanted: ColumnType) -> ValueText:
     is_text = kind.is_string or kind.name in _TEXTS
-    if is_text and kind.charset not in _UTF8:
+    if is_text and kind.charset not in UTF8:
         sql = f"CAST(CONVERT({value} USING utf8mb4) AS BINARY)"
     else:
         sql = f"CAST({value} AS BINARY)" if is_text else f"CAST({value} AS CHAR)"
     return ValueText(
-        sql, f"CHAR_LENGTH({value})", is_long=wanted.name in _LONG or kind.name in _LONG
+        sql, f"CHAR_LENGTH({value})", is_long=wanted.name in LONG_NAMES or kind.name in LONG_NAMES
     )
 
 
-def shard_value(column: Column, quoted: str) -> str:
+def shard_value(column: Column, quoted: str, *, lake: bool = False) -> str:
     """SQL of a shard's value as the sink writes it: see the module on zero dates.
 
-    A date whose month or day is zero, and one before the year 1, is a zero date.
+    A date whose month or day is zero, and one before the year 1, is a zero date. In an Iceberg
+    table it is always NULL.
     """
-    if column.type.name not in _DATES or column.type.name == "timestamp":
-        if column.type.name == "timestamp" and column.nullable:
+    nullable = column.nullable or lake
+    if column.type.name not in DATE_NAMES or column.type.name == "timestamp":
+        if column.type.name == "timestamp" and nullable:
             return f"IF({quoted} = 0, NULL, {quoted})"
         return quoted
-    zero = "NULL" if column.nullable else _zero(column.type)
+    zero = "NULL" if nullable else _zero(column.type)
     return (
         f"IF({quoted} < '0001-01-01' OR MONTH({quoted}) = 0 OR DAYOFMONTH({quoted}) = 0,"
         f" {zero}, {quoted})"
@@ -176,10 +198,10 @@ def default_value(default: Default | None, kind: ColumnType) -> str | None:
         return f"X'{text.removeprefix('0x')}'" if text.startswith("0x") else _hex(text)
     if kind.name == "bit":
         return str(int(text.removeprefix("b").strip("'"), 2))
-    if kind.name in _DATES or kind.name == "time":
+    if kind.name in DATE_NAMES or kind.name == "time":
         precision = f"({kind.fsp})" if kind.fsp else ""
         return f"CAST({text_value(text)} AS {kind.name.upper()}{precision})"
-    if kind.is_integer or kind.name in _DOUBLES or kind.name in ("decimal", "year"):
+    if kind.is_integer or kind.name in DOUBLE_NAMES or kind.name in ("decimal", "year"):
         return f"({text})"
     return None
 

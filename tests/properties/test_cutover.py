@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from shardmerge.cli.cutover.foreseen import record_after, record_before
+from shardmerge.cli.cutover.foreseen import Proved, record_after, record_before
 from shardmerge.cli.cutover.procedure import next_step, next_step_back
 from shardmerge.cli.cutover.record import CutoverRecord, NotedEnd, Tidied
 from shardmerge.cli.cutover.seen import Act, Seen, SourceSeen, Step, Wishes
@@ -47,7 +47,7 @@ class World:
         """What the shards have."""
         return {(name, n) for name, source in self.sources.items() for n in range(source.rows)}
 
-    def seen(self, *, unchanged: bool) -> Seen:
+    def seen(self, *, unchanged: bool, fresh: bool) -> Seen:
         """A look."""
         noted = {end.source: end.position.pos for end in self.record.noted}
         return Seen(
@@ -64,6 +64,7 @@ class World:
             ),
             untidy=tuple(self.untidy),
             unchanged=unchanged,
+            fresh=fresh,
         )
 
 
@@ -76,7 +77,7 @@ class CutoverMachine(RuleBasedStateMachine):
         self.wishes, self.back = Wishes(), False
         self.step: Step | None = None
         self.missing: set[tuple[str, int]] = set()
-        self.unchanged = False
+        self.unchanged = self.fresh = False
         self.privileged = self.by_hand = False
 
     @rule(name=names)
@@ -114,11 +115,12 @@ class CutoverMachine(RuleBasedStateMachine):
 
     @rule(wishes=st.sampled_from(WAYS), back=st.booleans())
     def a_call_begins(self, wishes: Wishes, back: bool) -> None:
-        self.wishes, self.back, self.step, self.unchanged = wishes, back, None, False
+        self.wishes, self.back, self.step = wishes, back, None
+        self.unchanged = self.fresh = False
 
     @rule()
     def the_call_looks(self) -> None:
-        seen = self.world.seen(unchanged=self.unchanged)
+        seen = self.world.seen(unchanged=self.unchanged, fresh=self.fresh)
         self.missing = self.world.rows() - self.world.target
         self.step = next_step_back(seen, self.wishes) if self.back else next_step(seen, self.wishes)
         if self.wishes.stopped:
@@ -145,11 +147,13 @@ class CutoverMachine(RuleBasedStateMachine):
         )
         self.change(step)
         if killed == "after":
-            self.unchanged = False
+            self.unchanged = self.fresh = False
             return
         if step.act is Act.OPEN:
             self.check_opening()
-        world.record = record_after(prepared, step, "now", noted=noted, rows=len(world.target))
+        world.record = record_after(
+            prepared, step, "now", noted=noted, proved=Proved(len(world.target))
+        )
 
     @rule(steps=st.integers(1, 9), applies=st.booleans())
     def the_call_goes_on_for_a_while(self, steps: int, applies: bool) -> None:
@@ -195,6 +199,8 @@ class CutoverMachine(RuleBasedStateMachine):
             case Act.RESTORE:
                 assert step.tidied is not None
                 world.untidy = [t for t in UNTIDY if t in (*world.untidy, step.tidied)]
+            case Act.COMPARE:
+                self.fresh = True
             case Act.COMPARE_BACK:
                 self.unchanged = True
             case Act.FORGET:

@@ -7,7 +7,7 @@ target applies some of what has happened.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.key_order import Boundary
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, Side, compared_table
 from shardmerge.spark_sink.validation.doubts import DifferenceKind, Key, SeenRow
-from shardmerge.spark_sink.validation.table_validation import TableValidation
+from shardmerge.spark_sink.validation.table_validation import Digests, TableValidation
 from tests.unit.spark_sink.validation.facts import S1, S2, shard, target
 
 OWN = "CREATE TABLE t (id int PRIMARY KEY, a int)"
@@ -101,11 +101,9 @@ class World:
         found = self.within(side, KeyRange(after))
         return (str(found[rows - 1][0]),) if len(found) >= rows else None
 
-    def row_digests(
-        self, sides: Sequence[Side], of: KeyRange
-    ) -> list[list[tuple[Key, int | None]]]:
+    def row_digests(self, sides: Sequence[Side], of: KeyRange) -> list[Digests]:
         return [
-            [((str(row),), hash((row, value))) for row, value in self.within(side, of)]
+            [((str(row),), hash((row, value)), ()) for row, value in self.within(side, of)]
             for side in sides
         ]
 
@@ -220,3 +218,75 @@ def test_equal_rows_without_a_key_are_told_by_their_number(
         if mine.count(v) != theirs.count(v)
     }
     assert {d.key: d.counts for d in found.differences} == expected
+
+
+# --- a proof under traffic, and the rows that have changed since
+
+
+@dataclass
+class FaultySink(World):
+    """A sink that now and then loses a change, or writes another value.
+
+    A record that is applied again, as by an incremental snapshot, is a write like others.
+    """
+
+    faults: list[int] = field(default_factory=list)
+
+    def apply(self, changes: int) -> None:
+        for _ in range(min(changes, len(self.log) - self.applied)):
+            fault = self.faults.pop() if self.faults else 0
+            row, value = self.log[self.applied]
+            if fault == 0:
+                super().apply(1)
+                continue
+            if fault == 1 and value is not None:
+                self.target[row] = value + 10**12
+            self.applied += 1
+
+    def merged(self) -> dict[int, int]:
+        return {**self.shards[S1], **self.shards[S2]}
+
+
+def proved(world: FaultySink, since: int | None) -> tuple[TableValidation, int]:
+    """Compare everything, or the rows with a record at or behind an offset.
+
+    Returns:
+        The comparison, and what the sink had applied when it began.
+    """
+    begun = world.applied
+    if since is None:
+        return validated(world, KEYED, 3), begun
+    found = TableValidation(KEYED, world, world, 3, scanned=True)
+    world.pass_time()
+    found.compare_keys(sorted({(str(row),) for row, _ in world.log[since:]}))
+    for _ in range(100):
+        if not found.doubts:
+            break
+        found.settle()
+    return found, begun
+
+
+FAULTS = st.lists(st.sampled_from([0, 0, 0, 0, 1, 2]), max_size=40)
+
+
+@settings(max_examples=500)
+@given(WRITES, MOVES, QUIET_ROWS, FAULTS, st.integers(0, 3))
+def test_a_proof_and_the_rows_that_changed_since_prove_all_rows(
+    writes: list[tuple[int, int | None]],
+    moves: object,
+    quiet: dict[int, int],
+    faults: list[int],
+    rounds: int,
+) -> None:
+    world = world_of(writes, moves, quiet)
+    faulty = FaultySink(**{f.name: getattr(world, f.name) for f in fields(World)}, faults=faults)
+    since: int | None = None
+    for _ in range(rounds + 1):
+        found, begun = proved(faulty, since)
+        if found.differences or found.unsettled:
+            return
+        since = begun
+    faulty.moves.clear()  # the writes stop
+    faulty.apply(len(faulty.log))
+    found, _ = proved(faulty, since)
+    assert bool(found.differences) == (faulty.target != faulty.merged())

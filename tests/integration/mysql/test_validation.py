@@ -215,6 +215,31 @@ def test_rows_outside_the_routes_condition_belong_not_to_the_target(
     ]
 
 
+def test_a_column_whose_default_is_not_known_is_compared_in_the_rows_that_have_it(
+    port: int, servers: ServerRows
+) -> None:
+    wide = "(id INT PRIMARY KEY, at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP)"
+    execute(
+        port,
+        *BEGIN,
+        f"CREATE TABLE app.t_1 {wide}",
+        "CREATE TABLE app.t_2 (id INT PRIMARY KEY)",
+        f"CREATE TABLE merged.t {wide}",
+        rows("app.t_1", "id, at", ["(1, '2020-01-01')", "(2, '2020-01-02')"]),
+        rows("app.t_2", "id", ["(11)", "(12)"]),
+        "INSERT INTO merged.t SELECT * FROM app.t_1",
+        "INSERT INTO merged.t (id) SELECT id FROM app.t_2",
+    )
+    table = compared_table(
+        target(f"CREATE TABLE t {wide}"),
+        [shard(S1, f"CREATE TABLE t {wide}"), shard(S2, "CREATE TABLE t (id INT PRIMARY KEY)")],
+    )
+    assert told(validated(table, servers, ToyLine(port))) == []
+    execute(port, "UPDATE merged.t SET at = '2021-01-01' WHERE id IN (2, 12)")
+    found = validated(table, servers, ToyLine(port))
+    assert told(found) == [("differs", "2", str(S1), "at")]
+
+
 def test_rows_without_a_key_are_counted(port: int, servers: ServerRows) -> None:
     own = "(a INT, b VARCHAR(9))"
     execute(

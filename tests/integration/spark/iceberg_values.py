@@ -13,18 +13,27 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
+from shardmerge.cli.validation.lake_server import LakeServer
+from shardmerge.cli.validation.server_rows import ServerRows
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
-from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.schemas.target.dialects.spark_types import spark_type
+from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.validation.compared_facts import ShardFacts, TargetFacts
+from shardmerge.spark_sink.validation.compared_table import compared_table
+from shardmerge.spark_sink.validation.table_validation import TableValidation
 from tests.strategies import table
 
 from . import values
@@ -126,3 +135,46 @@ def _wait(rig: Any, count: int) -> None:
         except KafkaException:  # the connector makes the topic with its first row
             pass
         sleep(0.2)
+
+
+class AtRest:
+    """A line that has delivered everything."""
+
+    def note(self) -> object:
+        return None
+
+    def passed(self, noted: object) -> bool:
+        return True
+
+
+def compared(
+    pipeline: Pipeline,
+    target: IcebergTarget,
+    shard: ShardId,
+    schema: TableSchema,
+    name: TargetTable,
+) -> TableValidation:
+    """The comparison of a shard with the Iceberg table that has its rows."""
+    columns = tuple(ShardColumn(f"{c.name}#1", c) for c in schema.columns)
+    rule = RoutingRule(shard.source, shard.database, shard.table, name.database, name.table)
+    key = () if schema.primary_key is None else schema.primary_key.columns
+    table = compared_table(
+        TargetFacts(name, columns, key, catalog="lake"), [ShardFacts(shard, columns, rule)]
+    )
+    with opened(pipeline, target) as servers:
+        found = TableValidation(table, servers, AtRest(), 50)
+        while not found.is_compared:
+            found.compare_next()
+        while found.doubts:
+            found.settle()
+        return found
+
+
+@contextmanager
+def opened(pipeline: Pipeline, target: IcebergTarget) -> Iterator[ServerRows]:
+    """Reads the source and the table."""
+    servers = ServerRows(pipeline, LakeServer(target, owned=False))
+    try:
+        yield servers
+    finally:
+        servers.close()

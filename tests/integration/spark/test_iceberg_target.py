@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from shardmerge.cli.main import main
+from shardmerge.cli.validation import lake_server
+from shardmerge.cli.validation.lake_server import LakeServer
+from shardmerge.cli.validation.repairs import statements
+from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
+from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.schemas.records.plain import from_plain
 from shardmerge.schemas.target.row_statements import clearing
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.process.settings import SinkSettings
@@ -151,6 +161,42 @@ def test_every_type_has_its_boundary_values(
                 assert json.loads(got[row["id"]][name]) == json.loads(wanted), name
             else:
                 assert got[row["id"]][name] == wanted, (row["id"], name)
+    assert isinstance(writer.target, IcebergTarget)
+    assert_hand_made_changes_are_found(every, writer.target)
+
+
+def assert_hand_made_changes_are_found(every: Contract, target: IcebergTarget) -> None:
+    """A comparison of the source with the table tells what Spark changed, and nothing else."""
+    shard = replace(every.topic.shard, table="t")
+    source = replace(every.pipeline.sources[0], name=shard.source)
+    pipeline = replace(every.pipeline, sources=(source,))
+    clean = iceberg_values.compared(pipeline, target, shard, every.schema, every.target)
+    assert clean.differences == []
+    # Spark has no decimal of 65 digits; all other columns are compared.
+    assert {*every.columns()} - {*clean.table.columns} == {"c_decimal"}
+    name = f"lake.{every.target.sql}"
+    changes = {
+        "c_double": "-1.5", "c_time6": "1", "c_varbinary": "X'00'", "c_text": "'x'",
+        "c_json": "'{}'", "c_datetime6": "TIMESTAMP_NTZ'2001-01-01 00:00:00.000001'",
+        "c_timestamp6": "TIMESTAMP'2001-01-01 00:00:00.000001'", "c_geometry": "X'00'",
+        "c_bit64": "5", "c_decimal_u": "1.25",
+    }  # fmt: skip
+    sets = ", ".join(f"{column} = {value}" for column, value in changes.items())
+    every.kind.execute(f"UPDATE {name} SET {sets} WHERE id = 1")
+    every.kind.execute(f"DELETE FROM {name} WHERE id = 1000")
+    every.kind.execute(f"INSERT INTO {name} (id) VALUES (777)")
+    found = iceberg_values.compared(pipeline, target, shard, every.schema, every.target)
+    told = {d.key: d for d in found.differences}
+    assert {key: d.kind.value for key, d in told.items()} == {
+        ("1",): "differs", ("1000",): "missing", ("777",): "extra",
+    }  # fmt: skip
+    assert set(told["1",].columns) == set(changes)
+    with iceberg_values.opened(pipeline, target) as servers:
+        repairs = statements(found.table, found.differences, servers)
+    for sql in repairs.values():
+        every.kind.execute(sql.rstrip(";"))
+    again = iceberg_values.compared(pipeline, target, shard, every.schema, every.target)
+    assert again.differences == []
 
 
 @pytest.fixture(scope="module", params=["json", "avro"])
@@ -306,10 +352,60 @@ def shards(stack: LocalStack) -> Iterator[MySqlSession]:
     session.close()
 
 
+class Validated:
+    """``shardmerge validate`` with the Spark of the tests."""
+
+    def __init__(
+        self, pipeline: Pipeline, kind: IcebergKind, patch: pytest.MonkeyPatch, folder: Path
+    ) -> None:
+        self._file = folder / "pipeline.toml"
+        self._file.write_text(pipeline_text(pipeline))
+        target = kind.open(pipeline)
+        assert isinstance(target, IcebergTarget)
+        patch.setattr(lake_server, "lake_server", lambda *_: LakeServer(target, owned=False))
+
+    def report(self) -> ValidatedTarget:
+        words = ["validate", "--json", "--pipeline", str(self._file)]
+        result = CliRunner().invoke(main, words, catch_exceptions=False)
+        assert result.exit_code in (0, 1), result.output
+        report = from_plain(ValidatedTarget, json.loads(result.stdout))
+        assert report.complete, report
+        assert len(report.shards) == 2
+        return report
+
+
+def told(report: ValidatedTarget) -> list[tuple[str, str]]:
+    return sorted((d.kind, d.key[0]) for d in report.differences)
+
+
+@contextmanager
+def traffic(run: Callable[..., object], moves: Callable[[], bool]) -> Iterator[None]:
+    """Write to a shard and apply it, so that the connector gets on."""
+    ends = Event()
+
+    def write() -> None:
+        while not ends.wait(0.1):
+            run("UPDATE t1 SET y = y + 1 WHERE id = 1")
+            moves()
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join(60)
+
+
 @pytest.mark.timeout(400)  # with the start of Spark, on a busy machine
 @pytest.mark.parametrize("row_format", ["json", "avro"])
-def test_rows_of_a_connector_are_the_shards_rows_in_each_format(
-    stack: LocalStack, kind: IcebergKind, shards: MySqlSession, row_format: str
+def test_rows_of_a_connector_are_the_shards_rows_in_each_format(  # noqa: PLR0917 - fixtures
+    stack: LocalStack,
+    kind: IcebergKind,
+    shards: MySqlSession,
+    row_format: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """What the shards have, over every kind of row and changes of their schemas."""
     run = shards.execute
@@ -371,6 +467,17 @@ def test_rows_of_a_connector_are_the_shards_rows_in_each_format(
             run("TRUNCATE TABLE t2")
             run("INSERT INTO t2 VALUES (16, 0, 16, NULL, 16)")
             settled("id, `a-b`, y, at, more")
+            validated = Validated(line.pipeline, kind, monkeypatch, tmp_path)
+            assert told(validated.report()) == []
+            if not is_avro:
+                name = f"lake.{line.pipeline.name}.t"
+                kind.execute(f"UPDATE {name} SET y = 99 WHERE id = 4")
+                kind.execute(f"DELETE FROM {name} WHERE id = 16")
+                kind.execute(f"INSERT INTO {name} (id, y, _s) VALUES (77, 1, 'nobody')")
+                with traffic(run, moves):
+                    assert told(validated.report()) == [
+                        ("differs", "4"), ("extra", "77"), ("missing", "16"),
+                    ]  # fmt: skip
 
         written = [
             value

@@ -18,7 +18,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.access_pages import IVAN, OLGA, GivenCommands, behind_proxy, with_tokens
 from tests.example_pages import ORDERS, ExampleLine, example, orders, pipeline
-from tests.served_pages import ExamplePresent, status_web
+from tests.served_pages import ExampleEnded, ExamplePresent, status_web
 
 HELD = str(orders(7))
 COMMAND = f"/target/{ORDERS}/command"
@@ -74,12 +74,18 @@ class Form:
         return SKIP | {name: self.value(name) for name in ("key", "seen")} | {"step": "give"}
 
 
-def on(of: Pipeline, play: Callable[[Site], Awaitable[None]], *, answers: bool = True) -> None:
+def on(
+    of: Pipeline,
+    play: Callable[[Site], Awaitable[None]],
+    *,
+    answers: bool = True,
+    ended: ExampleEnded | None = None,
+) -> None:
     async def run() -> None:
         line = example()
         present = ExamplePresent(line.state)
         given = GivenCommands(line, present, answers=answers)
-        app = status_web(line.view, present, of, given).web_app
+        app = status_web(line.view, present, of, given, ended).web_app
         async with TestClient(TestServer(app, host="127.0.0.1")) as client:
             await play(Site(client, line, given))
 
@@ -304,6 +310,62 @@ def test_signing_out_needs_the_key_and_ends_the_session(tmp_path: Path) -> None:
         assert (await site.form()).status == 401
 
     on(with_tokens(tmp_path), play)
+
+
+def cookies(site: Site) -> str:
+    """A copy of what the browser keeps."""
+    jar = site.client.session.cookie_jar.filter_cookies(site.client.make_url("/"))
+    return "; ".join(f"{name}={each.value}" for name, each in jar.items())
+
+
+def test_a_copied_cookie_counts_on_no_worker_after_its_user_signed_out(tmp_path: Path) -> None:
+    shared = ExampleEnded()
+    copied = ""
+
+    async def sign_out(site: Site) -> None:
+        nonlocal copied
+        await site.sign_in()
+        copied = cookies(site)
+        assert (await site.form(Cookie=copied)).status == 200
+        key = (await site.form()).value("key")
+        assert (await site.send({"key": key}, "/logout")).status == 303
+        await site.sign_in()
+        assert (await site.form()).status == 200, "a new session counts"
+        site.client.session.cookie_jar.clear()
+        answer = await site.send(SKIP | {"step": "give"}, Cookie=copied)
+        assert (answer.status, "has ended this session" in answer.text) == (401, True)
+
+    async def copy(site: Site) -> None:
+        assert (await site.form(Cookie=copied)).status == 401
+
+    on(with_tokens(tmp_path), sign_out, ended=shared)
+    on(with_tokens(tmp_path), copy, ended=shared)
+
+
+def test_a_worker_that_has_not_read_the_ended_sessions_accepts_none(tmp_path: Path) -> None:
+    ended = ExampleEnded(caught_up=False)
+
+    async def play(site: Site) -> None:
+        assert await site.sign_in() == 303
+        answer = await site.send(SKIP | {"step": "give"})
+        assert (answer.status, "SM-6913" in answer.text) == (503, True)
+        ended.caught_up = True
+        assert (await site.form()).status == 200
+
+    on(with_tokens(tmp_path), play, ended=ended)
+
+
+def test_who_signs_out_is_told_when_other_workers_do_not_know_it(tmp_path: Path, told) -> None:
+    async def play(site: Site) -> None:
+        await site.sign_in()
+        copied = cookies(site)
+        key = (await site.form()).value("key")
+        answer = await site.send({"key": key}, "/logout")
+        assert (answer.status, "SM-6914" in answer.text) == (503, True)
+        assert (await site.form(Cookie=copied)).status == 401
+
+    on(with_tokens(tmp_path), play, ended=ExampleEnded(fails=True))
+    assert "login_not_ended" in [event for event, _ in told()]
 
 
 def test_each_login_has_a_session_of_its_own_that_scripts_cannot_read(tmp_path: Path) -> None:

@@ -46,7 +46,10 @@ def written(record: CutoverRecord, **more: object) -> Seen:
         (seen(sources=()), BY_SERVER, Act.REFUSE),
         (seen(), Wishes(), Act.ASK),
         (seen(), BY_HAND, Act.NOTE),
-        (seen(), BY_SERVER, Act.READ_ONLY),
+        (seen(), BY_SERVER, Act.COMPARE),
+        (seen(fresh=True), BY_SERVER, Act.READ_ONLY),
+        (seen(replace(BEGUN, unprovable="no key")), BY_SERVER, Act.READ_ONLY),
+        (seen(replace(BEGUN, read_only=(MadeReadOnly("s1", OFF),))), BY_SERVER, Act.READ_ONLY),
         (stopped(BEGUN), Wishes(), Act.NOTE),
         (stopped(NOTED), BY_SERVER, Act.CATCH_UP),
         (stopped(replace(NOTED, passed=True)), BY_SERVER, Act.PROVE),
@@ -89,7 +92,7 @@ def test_the_next_step_back(state: Seen, act: Act) -> None:
 
 
 def test_other_targets_are_named_before_a_server_that_they_share_is_stopped() -> None:
-    shared = seen(sources=(replace(ONE, shared=("merged.u", "merged.v")), TWO))
+    shared = seen(sources=(replace(ONE, shared=("merged.u", "merged.v")), TWO), fresh=True)
     step = next_step(shared, Wishes(read_only=True))
     assert (step.act, [reason.code for reason in step.reasons]) == (Act.ASK, ["SM-6702"])
     assert "merged.u, merged.v" in step.reasons[0].text
@@ -105,7 +108,7 @@ def test_the_ends_that_were_passed_by_prove_nothing_any_more() -> None:
 
 
 def test_settings_of_a_source_are_kept_as_they_were_before_the_first_try() -> None:
-    step = next_step(seen(), BY_SERVER)
+    step = next_step(seen(fresh=True), BY_SERVER)
     assert step.statements == ("SET GLOBAL super_read_only = ON",)
     prepared = record_before(BEGUN, step)
     assert prepared.read_only == (MadeReadOnly("s1", OFF),)
@@ -171,7 +174,7 @@ def test_a_rehearsal_of_the_way_back_ends_without_a_record() -> None:
 
 
 def test_what_a_step_leads_to_is_what_the_next_look_finds() -> None:
-    read_only = next_step(seen(), BY_SERVER)
+    read_only = next_step(seen(fresh=True), BY_SERVER)
     assert [source.read_only for source in after(seen(), read_only).sources] == [True, False]
     assert after(stopped(PROVEN), Step(Act.CLOSE)).closed
     assert not after(stopped(PROVEN, closed=True), Step(Act.REOPEN)).closed

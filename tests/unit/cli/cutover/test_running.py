@@ -8,21 +8,24 @@ from typing import Any, cast
 
 import pytest
 
+from shardmerge.cli.cutover.foreseen import Proved
 from shardmerge.cli.cutover.record import CutoverRecord, Tidied
 from shardmerge.cli.cutover.report import lines, progress_line, report_of
 from shardmerge.cli.cutover.running import CutoverRun
-from shardmerge.cli.cutover.seen import Reason, Seen, SourceSeen, Step, Wishes
+from shardmerge.cli.cutover.seen import Act, Reason, Seen, SourceSeen, Step, Wishes
 from shardmerge.cli.validation.report_shapes import RowDifference, ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.spark_sink.validation.proofs import NO_PROOF, Proof, ProvenOffset
 
 TARGET = TargetTable("merged", "t")
 EQUAL = ValidatedTarget(
     str(TARGET), 2, True, "", ("s1/app.t",), ("id",), ("id",), 7, 1, 9, (), 0, (), 0, ()
 )
 BY_SERVER = Wishes(read_only=True, confirmed=True)
+PROOF = Proof((ProvenOffset("s1.app.t", 0, 5),), 2, "x")
 DEFAULT = Tidied("DROP DEFAULT", "SET DEFAULT")
 
 
@@ -69,14 +72,21 @@ class World:
     def silent_sink(self) -> tuple[Reason, ...]:
         return (Reason("SM-6723", "silent"),) if self.is_silent else ()
 
-    def look(self, *, back: bool = False, unchanged: bool = False) -> Seen:
+    def look(self, *, back: bool = False, unchanged: bool = False, fresh: bool = False) -> Seen:
         source = SourceSeen(
             "s1",
             read_only=self.read_only,
             before=(("super_read_only", "ON" if self.read_only else "OFF"),),
             written=self.written if self.stored.noted else (),
         )
-        return Seen(self.stored, self.closed, (source,), untidy=self.untidy, unchanged=unchanged)
+        return Seen(
+            self.stored,
+            self.closed,
+            (source,),
+            untidy=self.untidy,
+            unchanged=unchanged,
+            fresh=fresh,
+        )
 
 
 class Run(CutoverRun):
@@ -85,6 +95,8 @@ class Run(CutoverRun):
     def __init__(self, world: World, wishes: Wishes = BY_SERVER) -> None:
         self.said: list[str] = []
         self.report, self.passes = EQUAL, True
+        self.proof = NO_PROOF
+        self.given: list[tuple[Act, Proof]] = []
         super().__init__(
             cast(Any, None),
             TARGET,
@@ -96,8 +108,10 @@ class Run(CutoverRun):
             say=lambda step: self.said.append(progress_line(str(TARGET), step)),
         )
 
-    def _compared(self) -> ValidatedTarget:
-        return self.report
+    def _compared(self, act: Act, proof: Proof) -> tuple[ValidatedTarget, Proved]:
+        self.given.append((act, proof))
+        changed_only = bool(proof) and act is not Act.COMPARE_BACK
+        return self.report, Proved(self.report.rows, self.proof, changed_only=changed_only)
 
     def _passing(self) -> Any:
         return SimpleNamespace(
@@ -122,6 +136,36 @@ def test_a_call_opens_the_target_and_another_one_takes_it_back() -> None:
     ]  # fmt: skip
     assert world.executed[2:] == ["SET DEFAULT", "SET GLOBAL super_read_only = OFF"]
     assert (world.stored, world.closed, world.read_only) == (CutoverRecord(), False, False)
+
+
+def test_the_call_that_stops_the_writes_compares_what_has_changed_since_the_proof() -> None:
+    world = World()
+    first = Run(world, Wishes())
+    first.proof = PROOF
+    assert [reason.code for reason in first.run(back=False).reasons] == ["SM-6701"]
+    second = Run(world)
+    second.proof = later = replace(PROOF, version=3)
+    ended = second.run(back=False)
+    names = [step.name for step in ended.steps]
+    assert names[:5] == ["compare", "read-only", "note", "catch-up", "prove"]
+    assert second.given == [(Act.COMPARE, PROOF), (Act.PROVE, later)]
+    assert world.stored.changed_only
+    report = report_of("m.t", world.stored, (), (), (), rehearsed=False, back=False)
+    assert "  7 changed rows were compared after the writes stopped, and are equal" in [
+        *lines(report, "")
+    ]
+    back = Run(world)
+    back.run(back=True)
+    assert back.given[0][0] is Act.COMPARE_BACK
+
+
+def test_who_stopped_the_writes_waits_only_for_the_rows_that_changed() -> None:
+    world = World()
+    first = Run(world, Wishes())
+    first.proof = PROOF
+    first.run(back=False)
+    ended = Run(world, Wishes(stopped=True)).run(back=False)
+    assert [step.name for step in ended.steps][:3] == ["note", "catch-up", "prove"]
 
 
 def test_a_difference_ends_the_call_and_is_told() -> None:

@@ -54,7 +54,7 @@ class SilentServers:
 
     def row_digests(self, sides: Sequence[Side], of: KeyRange) -> list[Digests]:
         return [
-            [((str(key),), hash((key, value))) for key, value in self._rows(side, of).items()]
+            [((str(key),), hash((key, value)), ()) for key, value in self._rows(side, of).items()]
             for side in sides
         ]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +11,10 @@ from shardmerge.cli.validation.server_rows import OtherTable
 from shardmerge.cli.validation.table_facts import TableFacts
 from shardmerge.cli.validation.target_run import Limits, TargetRun
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
+from shardmerge.spark_sink.validation.compared_table import Side
 from shardmerge.spark_sink.validation.doubts import DifferenceKind
-from shardmerge.spark_sink.validation.table_validation import TableValidation
+from shardmerge.spark_sink.validation.table_validation import Digests, TableValidation
 from tests.unit.spark_sink.validation.facts import S1, S2, shard, target
 
 from .silent_servers import SilentServers
@@ -90,6 +92,23 @@ def test_a_table_that_ddl_changed_is_compared_when_the_topics_say_so() -> None:
     )
     run.run()
     assert (run.validation.rows, run.validation.is_compared) == (30, True)
+
+
+def test_a_range_that_ddl_interrupts_is_counted_once() -> None:
+    servers = SilentServers(ROWS, {**ROWS, 3: 4})
+    later = TableFacts(2, True, target(LATER), (shard(S1, LATER),))
+    answers, whole = [FACTS, FACTS, later], servers.row_digests
+
+    def row_digests(sides: Sequence[Side], of: KeyRange) -> list[Digests]:
+        if run.known.version == 1:
+            raise OtherTable("Unknown column", code="SM-4412")
+        return whole(sides, of)
+
+    servers.row_digests = row_digests  # type: ignore[method-assign]
+    run = run_of(servers, lambda: answers.pop(0) if len(answers) > 1 else answers[0])
+    run.run()
+    assert (run.validation.rows, run.validation.ranges) == (30, 7)
+    assert [d.key for d in run.validation.differences] == [("3",)]
 
 
 def test_a_table_that_stays_another_one_ends_the_comparison() -> None:

@@ -13,6 +13,7 @@ from shardmerge.cli.validation import validate as module
 from shardmerge.cli.validation import whole_target
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.table_facts import Readings, facts_of
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.plain import from_plain
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
@@ -58,7 +59,7 @@ def call(
             return lambda: facts_of(shown, target, Readings())
 
     monkeypatch.setattr(module, "TopicFacts", Topics)
-    monkeypatch.setattr(module, "ServerRows", lambda _: servers)
+    monkeypatch.setattr(module, "ServerRows", lambda *_: servers)
     monkeypatch.setattr(whole_target, "LinePassing", lambda *_: servers)
     path = tmp_path / "pipeline.toml"
     path.write_text(pipeline_text(made.pipeline))
@@ -94,6 +95,19 @@ def test_a_held_shard_ends_with_1(
     assert found.exit_code == 1, found.output
     assert isinstance(found.exception, SystemExit), found.exception
     assert from_plain(ValidatedTarget, json.loads(found.stdout)).obstacles == 1
+
+
+def test_a_server_that_does_not_answer_ends_with_3_and_keeps_no_target_from_its_report(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+) -> None:
+    def fail() -> None:
+        raise StackError("source s1: it does not answer", code="SM-4411")
+
+    servers.fail = fail
+    found = call(monkeypatch, tmp_path, servers, recorded(), "--json")
+    assert found.exit_code == 3, found.output
+    report = from_plain(ValidatedTarget, json.loads(found.stdout))
+    assert (report.target, report.code, report.complete) == ("merged.tbl", "SM-4411", False)
 
 
 @pytest.mark.parametrize(

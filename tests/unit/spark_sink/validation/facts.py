@@ -10,7 +10,7 @@ from shardmerge.schemas.model.policies import RoutePolicies
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.spark_sink.validation.compared_table import ShardFacts, TargetFacts
+from shardmerge.spark_sink.validation.compared_facts import ShardFacts, TargetFacts
 from tests.strategies import table
 
 TARGET = TargetTable("merged", "t")
@@ -35,7 +35,13 @@ def shard(
 
 
 def target(
-    create: str, *, origin: Origin | None = None, kept: str = "", points: bool = True, **ids: str
+    create: str,
+    *,
+    origin: Origin | None = None,
+    kept: str = "",
+    points: bool = True,
+    catalog: str = "",
+    **ids: str,
 ) -> TargetFacts:
     found = table(create)
     key = () if found.primary_key is None else found.primary_key.columns
@@ -45,4 +51,4 @@ def target(
             ShardColumn(c.column_id, Column(c.name, c.column_type, False)) for c in origin.columns
         )
         key = (*key, *(c.name for c in origin.columns)) if origin.in_keys else key
-    return TargetFacts(TARGET, own, key, kept, points)
+    return TargetFacts(TARGET, own, key, kept, points, catalog)

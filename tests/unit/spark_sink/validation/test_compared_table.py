@@ -45,6 +45,9 @@ def test_rows_are_compared_one_by_one_where_a_lacking_value_is_not_known() -> No
     found = compared_table(target(wide), [shard(S1, own), less])
     assert found.hashed == ("id",)
     assert "the value of column a for shards without it is not known" in found.only_rows
+    assert [side.loose[0] is not None for side in (found.side, *found.shards)] == [
+        True, True, False,
+    ]  # fmt: skip
 
 
 def test_a_copied_column_is_not_compared_while_not_all_shards_have_it() -> None:

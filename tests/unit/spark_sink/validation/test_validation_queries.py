@@ -12,7 +12,7 @@ from shardmerge.spark_sink.validation.validation_queries import (
     rows_by_key,
 )
 
-from .facts import RULE, S1, shard, target
+from .facts import RULE, S1, S2, shard, target
 
 OWN = "CREATE TABLE t (id int PRIMARY KEY, a text)"
 TABLE = compared_table(target(OWN), [shard(S1, OWN)])
@@ -35,7 +35,7 @@ def test_equal_rows_without_a_key_do_not_cancel_each_other() -> None:
     own = "CREATE TABLE t (a int)"
     counted = compared_table(target(own), [shard(S1, own)])
     assert "SUM(" in range_digest(counted.side, KeyRange())
-    assert digest_counts(counted.side).endswith("FROM `merged`.`t` GROUP BY 1")
+    assert digest_counts(counted.side).endswith("FROM `merged`.`t`) AS rows_of_it GROUP BY d")
 
 
 def test_ranges_are_cut_in_the_target() -> None:
@@ -54,3 +54,17 @@ def test_the_columns_of_a_condition_come_behind_the_values() -> None:
         "SELECT CAST(`id` + 0 AS CHAR), CAST(`id` + 0 AS CHAR), CAST(`a` AS BINARY), `id`, `a`"
         " FROM `app`.`t_1` WHERE (`id` IN (7))"
     )
+
+
+def test_values_that_are_no_part_of_the_digest_are_read_for_each_row() -> None:
+    own = "CREATE TABLE t (id int PRIMARY KEY, a timestamp not null default current_timestamp)"
+    less = shard(S2, "CREATE TABLE t (id int PRIMARY KEY)")
+    found = compared_table(target(own), [shard(S1, own), less])
+    digest = (
+        "CAST(CONV(LEFT(SHA2(CONCAT_WS('#', CAST(`id` + 0 AS CHAR), CONCAT(ISNULL(`id`))), 256),"
+        " 16), 16, 10) AS UNSIGNED)"
+    )
+    assert [row_digests(side, KeyRange()) for side in found.shards] == [
+        f"SELECT CAST(`id` + 0 AS CHAR), {digest}, CAST(`a` AS CHAR) FROM `app`.`t_1`",
+        f"SELECT CAST(`id` + 0 AS CHAR), {digest}, NULL FROM `app`.`t_2`",
+    ]

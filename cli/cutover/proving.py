@@ -1,0 +1,177 @@
+"""Compares a target for its cut-over: all rows, or only those that an earlier proof leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from shardmerge.cli.clients import topic_reader
+from shardmerge.cli.validation.applied_offsets import control_offsets, reached
+from shardmerge.cli.validation.report import report_of
+from shardmerge.cli.validation.report_shapes import ValidatedTarget
+from shardmerge.cli.validation.saved_state import StateFile
+from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.target_run import Limits, TargetRun
+from shardmerge.cli.validation.topic_facts import TopicFacts
+from shardmerge.cli.validation.whole_target import compare_target
+from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.spark_sink.kafka.changed_rows import changed_keys
+from shardmerge.spark_sink.validation.doubts import Key
+from shardmerge.spark_sink.validation.proofs import (
+    Compared,
+    Place,
+    Proof,
+    proof_of,
+    reason_to_compare_all,
+    reason_to_prove_nothing,
+)
+from shardmerge.spark_sink.validation.record_keys import NamesNoKey
+
+from .foreseen import Proved
+
+_FEW_ROWS = 1_000
+"""So few changed rows are compared within a second."""
+_ROUNDS = 5
+
+
+@dataclass
+class _Basis:
+    """What is known before rows are compared.
+
+    Attributes:
+        offsets: What the sink has stored.
+        what: What is compared.
+        keys: The rows to compare; None for all.
+        why: Why all of them.
+    """
+
+    offsets: dict[Place, int]
+    what: Compared
+    keys: Sequence[Key] | None = None
+    why: str = ""
+
+
+class Proving:
+    """Comparisons of one target.
+
+    Args:
+        pipeline: Of the target.
+        target: The target.
+        facts: What the topics say.
+        limits: Of comparisons.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, target: TargetTable, facts: TopicFacts, limits: Limits
+    ) -> None:
+        self._pipeline, self._target = pipeline, target
+        self._facts, self._limits = facts, limits
+
+    def under_traffic(self, proof: Proof) -> tuple[ValidatedTarget, Proved]:
+        """Compare until few rows are left that changed meanwhile.
+
+        Args:
+            proof: Of an earlier comparison.
+
+        Returns:
+            The first report with a difference, or the last one; and what is proved now.
+
+        Raises:
+            ShardMergeError: A server, Kafka or Kafka Connect does not answer.
+        """
+        report, proved = self.compare(proof)
+        before = report.rows
+        for _ in range(_ROUNDS):
+            if not report.is_clean or not proved.proof:
+                break
+            report, proved = self.compare(proved.proof)
+            if report.rows < _FEW_ROWS or report.rows >= before:
+                break
+            before = report.rows
+        return report, proved
+
+    def compare(self, proof: Proof, *, still: bool = False) -> tuple[ValidatedTarget, Proved]:
+        """Compare the rows that a proof leaves open; all rows if there is no usable proof.
+
+        Args:
+            proof: Of an earlier comparison.
+            still: Whether nobody writes to the shards, and the target has applied everything.
+
+        Raises:
+            ShardMergeError: A server, Kafka or Kafka Connect does not answer.
+        """
+        servers = ServerRows(self._pipeline)
+        try:
+            return self._compare(servers, proof, still=still)
+        finally:
+            servers.close()
+
+    def _compare(
+        self, servers: ServerRows, proof: Proof, *, still: bool
+    ) -> tuple[ValidatedTarget, Proved]:
+        basis: _Basis | None = None
+
+        def before(run: TargetRun) -> Sequence[Key] | None:
+            nonlocal basis
+            basis = self._basis(run, proof)
+            table = run.validation.table
+            if basis.keys is not None and still and table.other_keys:
+                target, *shards = servers.row_counts((table.side, *table.shards))
+                if target != sum(shards):
+                    basis.keys, basis.why = None, f"{target} rows in the target, not {sum(shards)}"
+            if basis.why and proof:
+                click.echo(f"{self._target}: all rows are compared: {basis.why}", err=True)
+            return basis.keys
+
+        run, seconds = compare_target(
+            self._pipeline,
+            self._target,
+            self._facts,
+            servers,
+            limits=self._limits,
+            state=StateFile(None, self._pipeline.name, ()),
+            before=before,
+        )
+        report = report_of(
+            run.validation,
+            version=run.known.version,
+            obstacles=run.obstacles,
+            seconds=seconds,
+            stopped=run.stopped,
+        )
+        table = run.validation.table
+        assert basis is not None
+        what, unprovable = self._what(run), reason_to_prove_nothing(table)
+        if not report.is_clean or basis.what != what or unprovable:
+            return report, Proved(report.rows, unprovable=unprovable)
+        found = proof_of(basis.offsets, what)
+        return report, Proved(report.rows, found, changed_only=basis.keys is not None)
+
+    def _basis(self, run: TargetRun, proof: Proof) -> _Basis:
+        table, what = run.validation.table, self._what(run)
+        shards = [side.shard for side in table.shards if side.shard is not None]
+        routed = RowTopics(self._pipeline.routes)
+        topics = sorted({routed.topic_of(shard) for shard in shards})
+        # First the offsets: a row that changes later has a record behind them.
+        stored = reached(control_offsets(self._pipeline)(), shards)
+        with topic_reader(self._pipeline) as reader:
+            extents = reader.extents(topics)
+        places = [(each.topic, each.partition) for each in extents]
+        offsets = {place: stored.get(place, 0) for place in places}
+        begins = dict(zip(places, (each.begin for each in extents), strict=True))
+        why = reason_to_compare_all(proof, what, begins)
+        if why:
+            return _Basis(offsets, what, None, why)
+        try:
+            keys = changed_keys(self._pipeline, table, proof.places, extents)
+        except NamesNoKey as reason:
+            return _Basis(offsets, what, None, str(reason))
+        return _Basis(offsets, what, keys)
+
+    def _what(self, run: TargetRun) -> Compared:
+        epochs = {source.name: source.epoch for source in self._pipeline.sources}
+        return Compared(run.known.version, run.validation.table, epochs)
