@@ -48,6 +48,9 @@ def agents(
 @click.option("--metrics-host", help="Address of the metrics.  [default: 127.0.0.1]")
 @click.option("--metrics-port", help="Port of the metrics; 0 for none.  [default: 0]")
 @click.option("--metrics-per-shard", is_flag=True, help="Serve metrics of every shard, too.")
+@click.option(
+    "--standby", is_flag=True, help="Wait while another sink of the pipeline writes; take over."
+)
 def sink(
     path: Path,
     *,
@@ -55,8 +58,13 @@ def sink(
     metrics_host: str | None,
     metrics_port: str | None,
     metrics_per_shard: bool,
+    standby: bool,
 ) -> None:
     """Run the sink, which applies rows and statements to the target, until TERM.
+
+    One sink of a pipeline writes. With `--standby` a further one starts Spark, waits, and takes
+    over when the one that writes ends, is killed, or loses the target. Without, it takes over at
+    once, and the other one ends.
 
     What is not given here comes from the environment, see the reference.
 
@@ -73,4 +81,5 @@ def sink(
         word for name, value in given.items() if value is not None for word in (name, value)
     ]
     arguments += ["--metrics-per-shard"] if metrics_per_shard else []
+    arguments += ["--standby"] if standby else []
     raise SystemExit(imported("shardmerge.spark_sink.job", "spark").main(arguments))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pymysql
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
+from pymysql.cursors import Cursor
 
 from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import changelog, table_of
@@ -29,6 +30,7 @@ from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackE
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.writer_lease import names_of
 
 from .picture import Picture, picture_of
 from .shapes import AgentsState, ConnectorState, TargetServer
@@ -214,6 +216,36 @@ def _target_server(pipeline: Pipeline) -> TargetServer:
             table = f"{quote_identifier(target.control_database)}.writer_epoch"
             cursor.execute(f"SELECT epoch FROM {table} WHERE pipeline = %s", (pipeline.name,))
             epochs = cursor.fetchall()
-            return replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
+            found = replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
+            writer, standbys = sinks_at(cursor, *names_of(pipeline))
+            return replace(found, writer=writer, standbys=standbys)
     except (pymysql.MySQLError, ConfigError) as error:
         return replace(found, error=mysql_error(error))
+
+
+def sinks_at(
+    cursor: Cursor, lease: str, standby_names: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """Where the sink runs that has the writer's lease, and where standbys wait.
+
+    Args:
+        cursor: On the target's server.
+        lease: Name of the lock of the sink that writes.
+        standby_names: Names of the locks of sinks that wait.
+
+    Returns:
+        Hosts as the server sees them, "unknown" for one of which it tells nothing; "" when no sink
+        has the lease.
+    """
+    names = (lease, *standby_names)
+    cursor.execute(f"SELECT {', '.join(['IS_USED_LOCK(%s)'] * len(names))}", names)
+    (holders,) = cursor.fetchall()
+    if not any(holders):
+        return "", ()
+    cursor.execute(
+        "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID IN %s",
+        ([holder for holder in holders if holder],),
+    )
+    hosts = {int(number): str(host).rpartition(":")[0] for number, host in cursor.fetchall()}
+    writer, *standbys = (hosts.get(int(h), "unknown") if h else "" for h in holders)
+    return writer, tuple(host for host in standbys if host)
