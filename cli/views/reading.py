@@ -30,7 +30,7 @@ from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackE
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.writer_lease import names_of
+from shardmerge.spark_sink.targets.mysql.lease_names import names_of
 
 from .picture import Picture, picture_of
 from .shapes import AgentsState, ConnectorState, TargetServer

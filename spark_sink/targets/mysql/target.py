@@ -6,7 +6,6 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, target_differences
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.writer_lease import names_of
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import TableComparer
 from shardmerge.spark_sink.targets.mysql.ddl.drift_store import MySqlDriftStore
@@ -17,6 +16,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
 from .control import ControlStore
 from .lease import MySqlLease
+from .lease_names import names_of
 from .loads import MySqlLoads
 from .session import MySqlAddress, MySqlSession
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from .settings import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 
 STANDBYS = 8
 """So many waiting sinks are shown; more may wait."""
