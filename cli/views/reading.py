@@ -38,6 +38,8 @@ from .shapes import AgentsState, ConnectorState, TargetServer
 Progress = Callable[[int, int], None]
 """Called with how many offsets were read, and of how many."""
 
+_NO_FUNCTION = 1305
+
 
 def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = False) -> Picture:
     """What a pipeline says now.
@@ -233,19 +235,28 @@ def sinks_at(
         lease: Name of the lock of the sink that writes.
         standby_names: Names of the locks of sinks that wait.
 
+    Source: TiDB, "Locking Functions": earlier versions lack IS_USED_LOCK.
+
     Returns:
         Hosts as the server sees them, "unknown" for one of which it tells nothing; "" when no sink
         has the lease.
     """
     names = (lease, *standby_names)
-    cursor.execute(f"SELECT {', '.join(['IS_USED_LOCK(%s)'] * len(names))}", names)
-    (holders,) = cursor.fetchall()
+    try:
+        cursor.execute(f"SELECT {', '.join(['IS_USED_LOCK(%s)'] * len(names))}, VERSION()", names)
+    except pymysql.MySQLError as error:
+        if error.args[0] != _NO_FUNCTION:
+            raise
+        return "", ()
+    ((*holders, version),) = cursor.fetchall()
     if not any(holders):
         return "", ()
-    cursor.execute(
-        "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID IN %s",
-        ([holder for holder in holders if holder],),
-    )
-    hosts = {int(number): str(host).rpartition(":")[0] for number, host in cursor.fetchall()}
+    hosts: dict[int, str] = {}
+    if "TiDB" not in str(version):  # which says 1 for each lock of another session
+        cursor.execute(
+            "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID IN %s",
+            ([holder for holder in holders if holder],),
+        )
+        hosts = {int(number): str(host).rpartition(":")[0] for number, host in cursor.fetchall()}
     writer, *standbys = (hosts.get(int(h), "unknown") if h else "" for h in holders)
     return writer, tuple(host for host in standbys if host)

@@ -16,8 +16,8 @@ RENEW_S = 1.0
 """Pause between two renewals; the target frees a lease after several times as long."""
 _WAIT_S = 1
 _LET_BACK_S = 3.0
-"""Pause of a standby when the target was away. All locks are gone then, and the sink that wrote
-before takes the lease back meanwhile, so that nothing changes hands for nothing."""
+"""Pause of a standby when the target answers again. All locks are gone then, and the sink that
+wrote before takes the lease back meanwhile, so that nothing changes hands for nothing."""
 
 
 def await_lease(lease: Lease, stopped: Callable[[], bool]) -> bool:
@@ -30,15 +30,21 @@ def await_lease(lease: Lease, stopped: Callable[[], bool]) -> bool:
     Raises:
         TargetError: The target does not admit this sink.
     """
+    was_away = False
     while not stopped():
         try:
+            if was_away:
+                lease.connect()
+                time.sleep(_LET_BACK_S)
+                was_away = False
             if lease.wait(_WAIT_S):
                 return True
         except TargetError as error:
             if not error.retryable:
                 raise
+            was_away = True
             log.warning("target_awaited", error=error)
-            time.sleep(_LET_BACK_S)
+            time.sleep(RENEW_S)
     return False
 
 

@@ -303,6 +303,10 @@ class Lease(Protocol):
     It only says when a waiting sink takes over: the writer epoch keeps others from writing.
     """
 
+    def connect(self) -> None:
+        """Connect to the target if that is not done; raises ``TargetError`` if it is away."""
+        ...
+
     def wait(self, wait_s: int) -> bool:
         """Wait for the lease as a standby, up to ``wait_s`` seconds.
 

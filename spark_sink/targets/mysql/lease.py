@@ -47,6 +47,17 @@ class MySqlLease:
         self._is_held = False
         self._shown_as = ""
 
+    def connect(self) -> None:
+        """Connect, if there is no connection.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        if not self._session.is_open:
+            # Locks ended with the connection before.
+            self._is_held, self._shown_as = False, ""
+            self._session.execute("SET SESSION wait_timeout = %s", (SILENCE_S,))
+
     def wait(self, wait_s: int) -> bool:
         """Wait for the lease as a standby; returns whether this process has it now.
 
@@ -56,7 +67,7 @@ class MySqlLease:
         Raises:
             TargetError: The target does not answer (``retryable``).
         """
-        self._open()
+        self.connect()
         if not self._shown_as:
             free = (name for name in self._standby_names if self._lock(name, 0))
             self._shown_as = next(free, "")
@@ -76,7 +87,7 @@ class MySqlLease:
         Raises:
             TargetError: The target does not answer (``retryable``).
         """
-        self._open()
+        self.connect()
         if not self._is_held:
             self._take(0)
         return self._epoch()
@@ -85,12 +96,6 @@ class MySqlLease:
         """Free it."""
         self._session.close()
         self._is_held = False
-
-    def _open(self) -> None:
-        if not self._session.is_open:
-            # Locks ended with the connection before.
-            self._is_held, self._shown_as = False, ""
-            self._session.execute("SET SESSION wait_timeout = %s", (SILENCE_S,))
 
     def _take(self, wait_s: int) -> bool:
         self._is_held = self._lock(self._name, wait_s)

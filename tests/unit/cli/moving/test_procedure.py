@@ -204,7 +204,7 @@ def test_a_dry_run_touches_nothing(path: Path, cluster: Cluster) -> None:
 def test_a_file_that_may_not_be_written_is_told_before_anything_is_done(
     path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(procedure.os, "access", lambda *_: False)
+    monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(ConfigError, match="may not be written") as caught:
         moved(path, cluster)
     assert (caught.value.code, cluster.done) == ("SM-6608", [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -20,8 +21,11 @@ class ToyLease:
 
     def __init__(self, *answers: int | TargetError) -> None:
         self._answers = list(answers)
-        self.asked = 0
+        self.asked = self.connections = 0
         self.is_closed = False
+
+    def connect(self) -> None:
+        self.connections += 1
 
     def wait(self, wait_s: int) -> bool:
         return bool(self.renew())
@@ -40,6 +44,7 @@ class ToyLease:
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_keeper, "_LET_BACK_S", 0.0)
+    monkeypatch.setattr(lease_keeper, "RENEW_S", 0.0)
 
 
 @pytest.fixture
@@ -54,6 +59,17 @@ def test_a_standby_waits_until_the_lease_is_free() -> None:
     lease = ToyLease(0, 0, AWAY, 1)
     assert await_lease(lease, lambda: False)
     assert lease.asked == 4
+
+
+def test_a_standby_lets_the_writer_take_its_lease_back_when_the_target_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lease = ToyLease(0, AWAY, 1)
+    pauses: list[tuple[float, int]] = []
+    monkeypatch.setattr(time, "sleep", lambda s: pauses.append((s, lease.connections)))
+    monkeypatch.setattr(lease_keeper, "_LET_BACK_S", 3.0)
+    assert await_lease(lease, lambda: False)
+    assert pauses == [(lease_keeper.RENEW_S, 0), (3.0, 1)], "the pause begins when it answers"
 
 
 def test_a_standby_that_is_told_to_end_has_no_lease() -> None:
