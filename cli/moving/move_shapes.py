@@ -24,7 +24,8 @@ class MovedSource:
         connector: Its name in Kafka Connect.
         state: Of the connector at the end, such as ``RUNNING``; "" when it was not touched.
         findings: Faults first. With a fault the move is refused.
-        restart: The parts that must be started again with the new file.
+        restart: The parts that somebody must start again with the new file. (The watchdog ends by
+            itself when its file changes, so that it is started again.)
     """
 
     source: str
@@ -50,5 +51,5 @@ def told(moved: MovedSource) -> Iterator[str]:
         yield f"  pipeline file: {line}"
     if moved.state:
         yield f"  {moved.connector}: {moved.state}"
-    if moved.outcome == "moved":
-        yield f"  start again with the new file: {', '.join(moved.restart)} (or shardmerge run)"
+    if moved.restart:
+        yield f"  start again with the new file: {', '.join(moved.restart)}"

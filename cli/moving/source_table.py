@@ -85,9 +85,9 @@ def lines_of(keys: Mapping[str, str | int]) -> tuple[str, ...]:
 
 
 def parts_to_restart(source: Source) -> tuple[str, ...]:
-    """The processes that use a source's address, and read the pipeline file at their start only.
+    """The processes that use a source's address, and do not notice that it has changed.
 
     The agents and the sink learn the epoch from the records. The sink connects to a source only to
-    read its first rows itself.
+    read its first rows itself. The watchdog notices.
     """
-    return ("watchdog", "sink") if source.is_loaded else ("watchdog",)
+    return ("sink",) if source.is_loaded else ()

@@ -152,7 +152,6 @@ def test_the_file_is_written_before_the_connector_runs_at_the_new_server(
         '  pipeline file: host = "new"',
         "  pipeline file: epoch = 1",
         "  p.s1: RUNNING",
-        "  start again with the new file: watchdog (or shardmerge run)",
     ]
 
 
@@ -211,6 +210,13 @@ def test_a_file_that_may_not_be_written_is_told_before_anything_is_done(
     assert 'host = "new"; epoch = 1' in caught.value.hint
     path.write_text(with_source(path.read_text(), "s1", {"host": "new", "epoch": 1}))
     assert moved(path, cluster).outcome == "moved", "edited by hand it goes on"
+
+
+def test_a_sink_that_reads_the_source_itself_must_be_started_again(
+    path: Path, cluster: Cluster
+) -> None:
+    path.write_text(with_source(path.read_text(), "s1", {"snapshot": "spark"}))
+    assert list(told(moved(path, cluster)))[-1] == "  start again with the new file: sink"
 
 
 def test_a_link_to_the_file_stays_a_link(path: Path, cluster: Cluster) -> None:
