@@ -235,14 +235,21 @@ class Pipeline:
         return next(name for name, value in found.items() if value == "1.0")
 
     def deciding_worker(self) -> str:
-        """The agents' worker that has the tracker, when both workers run."""
-        last = {}
-        for name in ("agents-1", "agents-2"):
-            log = self.stack.supervisor.log_path(name).read_text(errors="replace")
-            lines = [line for line in log.splitlines() if "partitions_assigned" in line]
-            last[name] = lines[-1] if lines else ""
+        """The agents' worker that has the tracker, when both workers have partitions."""
+        assigned: dict[str, list[str]] = {}
+
+        def both() -> bool:
+            for name in ("agents-1", "agents-2"):
+                try:
+                    with urlopen(f"http://127.0.0.1:{self.ports[name]}/healthz", timeout=5) as told:
+                        assigned[name] = json.loads(told.read())["assigned"]
+                except OSError:
+                    return False
+            return all(assigned.values()) and sum(commands in of for of in assigned.values()) == 1
+
         commands = f"{self.line.pipeline.name}.commands/0"
-        return next((name for name, line in last.items() if commands in line), "agents-1")
+        wait(both, "two agents' workers")
+        return next(name for name, of in assigned.items() if commands in of)
 
     def until_row(self, writer: Writer, after: int) -> None:
         """Wait until a row is in the target that the writer wrote behind row ``after``."""
@@ -314,7 +321,6 @@ def agents_rounds(made: Pipeline, rounds: int) -> Iterator[float]:
         yield time.monotonic() - killed
         made.until_both_wait()
         made.again(worker)
-        time.sleep(12)  # the group takes the worker in
 
 
 def source_rounds(made: Pipeline, rounds: int) -> Iterator[float]:
