@@ -21,6 +21,7 @@ from shardmerge.cli.clients import (
     mysql_error,
     topic_reader,
 )
+from shardmerge.connectors.access.lease_names import names_of
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
@@ -30,7 +31,6 @@ from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackE
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.spark_sink.targets.mysql.lease_names import names_of
 
 from .picture import Picture, picture_of
 from .shapes import AgentsState, ConnectorState, TargetServer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardmerge.connectors.access.lease_names import names_of
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, target_differences
@@ -16,7 +17,6 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
 from .control import ControlStore
 from .lease import MySqlLease
-from .lease_names import names_of
 from .loads import MySqlLoads
 from .session import MySqlAddress, MySqlSession
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from shardmerge.cli.views.reading import sinks_at
+from shardmerge.connectors.access.lease_names import lease_name, standby_names
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql import lease as module
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.lease import MySqlLease
-from shardmerge.spark_sink.targets.mysql.lease_names import lease_name, standby_names
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.running import wait_for
 

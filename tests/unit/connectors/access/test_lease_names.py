@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.spark_sink.targets.mysql.lease_names import lease_name, standby_names
+from shardmerge.connectors.access.lease_names import lease_name, standby_names
 
 MOST = 64
 
