@@ -167,6 +167,10 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 	$(PY) benchmarks/backlog.py --sources 1 --apart
 	$(PY) benchmarks/ddl_speed.py
 
+.PHONY: bench-failover
+bench-failover: $(ARTIFACTS) | java ## Seconds until rows flow again when parts are killed, lost and doubled rows (ARGS="--parts sink --rounds 5")
+	$(PY) benchmarks/failover.py $(ARGS)
+
 .PHONY: bench-load
 bench-load: $(ARTIFACTS) | java ## Seconds of a first load: Debezium's snapshot, the sink's own, SELECT into LOAD DATA by hand; clients that read (ARGS="--rounds 3")
 	$(PY) benchmarks/first_load.py $(ARGS)

@@ -97,6 +97,10 @@ COMMANDS = {
         "shardmerge.cli.deployment.parts:sink",
         "Run the sink, which applies rows and statements to the target, until TERM.",
     ),
+    "source": (
+        "shardmerge.cli.moving.command:source",
+        "Move a source to another server, such as a replica that took over.",
+    ),
     "status": (
         "shardmerge.cli.status:status",
         "Show what runs, and what each target and shard is doing.",

@@ -21,7 +21,18 @@ from shardmerge.connectors.sources.signal_table import (
 )
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, source_differences
-from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
+
+
+def configuration(pipeline: Pipeline, source: Source, rest: ConnectRest) -> dict[str, str]:
+    """What a source's connector is to be given, without the tables that Debezium does not know yet.
+
+    Raises:
+        StackError: Connect does not answer.
+        ConfigError: See ``connector_config``.
+    """
+    left_out = left_out_of(rest.config(connector_name(pipeline, source)) or {})
+    return leaving_out(connector_config(pipeline, source), left_out)
 
 
 def deploy_connectors(
@@ -55,9 +66,7 @@ def deploy_connectors(
         version, mode = version_and_mode(pipeline, source)
         refuse_differences(f"source {source.name}", source_differences(source, version, mode))
         names.append(connector_name(pipeline, source))
-        # Debezium does not know these tables yet.
-        left_out = left_out_of(rest.config(names[-1]) or {})
-        config = leaving_out(connector_config(pipeline, source), left_out)
+        config = configuration(pipeline, source, rest)
         check_worker(rest, config)
         if names[-1] not in known:
             refuse_unread(source, unread_by_debezium(pipeline, source))

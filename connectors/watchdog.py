@@ -18,6 +18,9 @@ that fails again at once is restarted with growing pauses, up to a minute. One t
 times with the same reason at the same place of its binlog is not restarted any more (a purged
 binlog does not come back): that is logged once, and ends when the place or the reason changes.
 Every restart is logged with its reason.
+
+When the pipeline file gives a source a higher epoch (``shardmerge source move``), it ends, so that
+whatever started it starts it again with the new addresses.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ from shardmerge.schemas.model.errors import ContractError, ShardMergeError, Stac
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
 from .deploy import deploy_connectors
+from .moved_sources import MovedSources
 from .reread_watch import RereadWatch
 
 log = logger(__name__)
@@ -180,23 +184,38 @@ class Watchdog:
                 repair.take_in()
         return False
 
-    def run(self, stop: threading.Event) -> None:
-        """Look again and again until ``stop`` is set; an unreachable Connect is awaited."""
+    def run(
+        self, stop: threading.Event, moved: Callable[[], tuple[str, ...]] = tuple
+    ) -> tuple[str, ...]:
+        """Look again and again until ``stop`` is set; an unreachable Connect is awaited.
+
+        Args:
+            stop: See above.
+            moved: Which sources have another address now: then ``stop`` is set.
+
+        Returns:
+            These sources.
+        """
         log.info("watchdog_started", connectors=self._names)
         while not stop.is_set():
             try:
                 self.look(time.monotonic())
             except (StackError, ContractError) as error:
                 log.warning("watch_failed", watched="connectors", error=error)
+            if names := moved():
+                log.warning("sources_moved", sources=names)
+                stop.set()
+                return names
             stop.wait(self._interval_s)
+        return ()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Watch the connectors of a pipeline file until TERM or INT.
 
     Returns:
-        0; 1 when the connectors cannot be made, or a password is not where the file says; 2 when
-        the file is wrong.
+        0; 1 when the connectors cannot be made, or a password is not where the file says, or a
+        source was moved; 2 when the file is wrong.
     """
     parser = argparse.ArgumentParser(description="Restart failed connectors of a pipeline.")
     parser.add_argument("--pipeline", type=Path, required=True)
@@ -209,6 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         set_up("watchdog", form=form_of(options.log_format, os.environ))
         pipeline = parse_pipeline(options.pipeline.read_text(), os.environ)
+        moved = MovedSources(options.pipeline, pipeline)
     except (OSError, ShardMergeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -242,13 +262,13 @@ def main(arguments: list[str] | None = None) -> int:
     ]
     for thread in beside:
         thread.start()
-    watchdog.run(stop)
+    has_moved = watchdog.run(stop, moved.look)
     stop_metrics()
     for thread in beside:
         thread.join()
     for repair in repairs.values():
         repair.close()
-    return 0
+    return 1 if has_moved else 0
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from shardmerge.cli.drift import drift_shapes
 from shardmerge.cli.endings import ExitCode
 from shardmerge.cli.loads import load_shapes
 from shardmerge.cli.main import main
+from shardmerge.cli.moving import move_shapes
 from shardmerge.cli.rebuild import rebuild_shapes
 from shardmerge.cli.validation import report_shapes
 from shardmerge.cli.views import call_shapes, decision_shapes, shapes
@@ -99,6 +100,7 @@ _SINK_VARIABLES = {
     "metrics_host": sink.METRICS_HOST,
     "metrics_port": sink.METRICS_PORT,
     "metrics_per_shard": sink.METRICS_PER_SHARD,
+    "standby": sink.STANDBY,
 }
 _FAILPOINT_MEANING = (
     "Where the sink's driver or one of its tasks kills itself, for tests: `<place>:<passing>`."
@@ -363,7 +365,7 @@ def json_sections() -> str:
     found: list[type] = []
     for module in (
         shapes, hold_shapes, decision_shapes, plan_shapes, load_shapes, drift_shapes,
-        report_shapes, cutover_shapes, rebuild_shapes, call_shapes, registry,
+        report_shapes, cutover_shapes, rebuild_shapes, move_shapes, call_shapes, registry,
     ):  # fmt: skip
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]

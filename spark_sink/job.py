@@ -1,7 +1,8 @@
 """The sink's process: ``python -m shardmerge.spark_sink.job --pipeline FILE``.
 
 Reads the settings, connects, becomes the writer, then runs the driver's steps until it is told to
-end.
+end. As a standby (``--standby``) it starts Spark, and waits until no other sink has the writer's
+lease before it becomes the writer.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
+from typing import TypeVar
 
 from shardmerge.connectors.access.kafka import check_admitted
 from shardmerge.connectors.event_log import logger
@@ -30,9 +32,12 @@ from shardmerge.schemas.model.errors import (
 )
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
-from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.spark_sink.driver.drift_watch import DriftWatch
+from shardmerge.spark_sink.driver.lease_keeper import LeaseKeeper, await_lease
 from shardmerge.spark_sink.driver.loop import Driver
+from shardmerge.spark_sink.driver.sink_role import SinkRole
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.arrivals import Arrivals
 from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
@@ -48,6 +53,7 @@ from shardmerge.spark_sink.targets.kinds import open_target
 from shardmerge.spark_sink.targets.mysql.shadow_merges import shadow_merge
 
 log = logger(__name__)
+_T = TypeVar("_T")
 
 _RETRY_S = 1.0
 _CHECK_S = 10.0
@@ -96,75 +102,128 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
     pipeline, kafka = merge.pipeline, merge.pipeline.kafka
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
     target = open_target(settings, replace(pipeline, name=merge.state_name))
+    if settings.standby and target.lease is None:
+        raise ConfigError(
+            f"a target of kind {pipeline.target.kind} has no lease for which a standby could wait",
+            hint="start one sink without --standby, under something that starts it again",
+            code="SM-6609",
+        )
     target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
     create_topics(kafka, topics.own_topics(pipeline))
-    epoch = _take_over(target, stopped)
-    log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
-    reach("epoch-taken")
-    statements = StatementRunner(lambda: target.journal_of_thread(epoch))
-    tail = TopicTail(kafka, tailed_topics(pipeline))
-    arrivals = Arrivals(kafka, frozenset(tailed_topics(pipeline)))
-    topic = "" if merge.shadow else topics.sink_progress(pipeline).name
-    publisher = ProgressPublisher(kafka, topic, format_)
-    driver = Driver(
-        pipeline,
-        intake=Intake(
-            pipeline,
-            OffsetReader(kafka),
-            tail,
-            format_,
-            orders_partitions=target.batches.orders_partitions,
-            arrivals=arrivals,
-            as_read=merge.as_read,
-        ),
-        control=target.state,
-        journal=target.journal(epoch),
-        statements=statements,
-        runner=target.batches,
-        publisher=publisher,
-        epoch=epoch,
-        loads=target.loads,
-        drift=DriftWatch(
-            target.drift, target.looks_of_thread, pipeline.sink.drift_interval_s, epoch
-        ),
-    )
-    stop_metrics = _serve_metrics(settings, driver, kafka)
+    role = SinkRole()
+    stop_metrics = _serve_metrics(settings, role)
     try:
-        _run_steps(driver, pipeline.sink.poll_interval_ms / 1000, stopped)
+        _when_target_answers(target.check_server, stopped)
+        if _may_write(settings, pipeline, target, role, stopped):
+            epoch = _when_target_answers(partial(_take_over, target), stopped)
+            log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
+            reach("epoch-taken")
+            driving = _Driving(settings, merge, target, format_, role, epoch)
+            driving.run(stopped)
     finally:
         stop_metrics()
-        statements.stop()
-        driver.stop()
-        publisher.close()
-        tail.close()
-        arrivals.close()
         target.close()
     log.info("sink_ended", pipeline=merge.state_name)
 
 
-def _serve_metrics(settings: SinkSettings, driver: Driver, kafka: Kafka) -> Callable[[], None]:
+def _may_write(
+    settings: SinkSettings, pipeline: Pipeline, target: Target, role: SinkRole, stopped: Stopped
+) -> bool:
+    """Wait as a standby, if this sink is one; False if it was told to end meanwhile."""
+    if not settings.standby or target.lease is None:
+        return True
+    log.info("sink_waits", pipeline=pipeline.name)
+    role.waits()
+    return await_lease(target.lease, lambda: stopped.requested)
+
+
+@dataclass(frozen=True, slots=True)
+class _Driving:
+    """What a writer does, from when it has taken its epoch."""
+
+    settings: SinkSettings
+    merge: Merge
+    target: Target
+    format_: RecordFormat
+    role: SinkRole
+    epoch: int
+
+    def run(self, stopped: Stopped) -> None:
+        """Run the driver until ``stopped`` is requested."""
+        keeper = LeaseKeeper(self.target.lease, self.epoch)
+        keeper.start()
+        try:
+            self._run(keeper, stopped)
+        finally:
+            # The last thing: a standby begins when it is free.
+            keeper.stop()
+
+    def _run(self, keeper: LeaseKeeper, stopped: Stopped) -> None:
+        merge, target, epoch = self.merge, self.target, self.epoch
+        pipeline, settings = merge.pipeline, self.settings
+        kafka = pipeline.kafka
+        statements = StatementRunner(lambda: target.journal_of_thread(epoch))
+        tail = TopicTail(kafka, tailed_topics(pipeline))
+        arrivals = Arrivals(kafka, frozenset(tailed_topics(pipeline)))
+        topic = "" if merge.shadow else topics.sink_progress(pipeline).name
+        publisher = ProgressPublisher(kafka, topic, self.format_)
+        driver = Driver(
+            pipeline,
+            intake=Intake(
+                pipeline,
+                OffsetReader(kafka),
+                tail,
+                self.format_,
+                orders_partitions=target.batches.orders_partitions,
+                arrivals=arrivals,
+                as_read=merge.as_read,
+            ),
+            control=target.state,
+            journal=target.journal(epoch),
+            statements=statements,
+            runner=target.batches,
+            publisher=publisher,
+            epoch=epoch,
+            loads=target.loads,
+            drift=DriftWatch(
+                target.drift, target.looks_of_thread, pipeline.sink.drift_interval_s, epoch
+            ),
+        )
+        self.role.writes(partial(driver.metrics.samples, per_shard=settings.metrics_per_shard))
+        watch = RetentionWatch(kafka, driver.metrics.held_rows, driver.metrics.retention_read)
+        if settings.metrics_port:
+            watch.start()
+        try:
+            _run_steps(driver, pipeline.sink.poll_interval_ms / 1000, keeper, stopped)
+        finally:
+            if settings.metrics_port:
+                watch.stop()
+            statements.stop()
+            driver.stop()
+            publisher.close()
+            tail.close()
+            arrivals.close()
+
+
+def _serve_metrics(settings: SinkSettings, role: SinkRole) -> Callable[[], None]:
     """Serve the metrics if that is wanted. Returns what ends it."""
     if not settings.metrics_port:
         return lambda: None
     host, port = settings.metrics_host, settings.metrics_port
-    watch = RetentionWatch(kafka, driver.metrics.held_rows, driver.metrics.retention_read)
-    stop = serve(partial(driver.metrics.samples, per_shard=settings.metrics_per_shard), host, port)
-    watch.start()
+    stop = serve(role.samples, host, port, role.is_ready)
     log.info("metrics_served", address=f"{host}:{port}")
-
-    def stop_both() -> None:
-        stop()
-        watch.stop()
-
-    return stop_both
+    return stop
 
 
-def _run_steps(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None:
+def _run_steps(
+    driver: Driver, poll_interval_s: float, keeper: LeaseKeeper, stopped: Stopped
+) -> None:
     """Run the driver's steps until ``stopped`` is requested; try again while a server is away."""
     loaded, moved, checked_at = False, True, time.monotonic()
     while not stopped.requested:
+        keeper.check()
         try:
             if not loaded:
                 driver.load()
@@ -181,17 +240,21 @@ def _run_steps(driver: Driver, poll_interval_s: float, stopped: Stopped) -> None
             time.sleep(_RETRY_S)
 
 
-def _take_over(target: Target, stopped: Stopped) -> int:
-    """Become the target's writer, waiting for a target that is away.
+def _take_over(target: Target) -> int:
+    """Become the target's writer."""
+    target.state.prepare()
+    return target.state.take_epoch()
+
+
+def _when_target_answers(ask: Callable[[], _T], stopped: Stopped) -> _T:
+    """What ``ask`` returns, waiting for a target that is away.
 
     Raises:
         ConfigError: The target is not what the pipeline file says; nothing was changed there.
     """
     while True:
         try:
-            target.check_server()
-            target.state.prepare()
-            return target.state.take_epoch()
+            return ask()
         except TargetError as error:
             if not error.retryable or stopped.requested:
                 raise

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from urllib.request import urlopen
@@ -32,10 +32,15 @@ class Running:
         pipeline_path: The pipeline file.
         directory: Its folder; the log is beside it.
         env: Variables besides those of this process.
+        further: Options besides those that name the file, the folder and ports.
     """
 
     def __init__(
-        self, pipeline_path: Path, directory: Path, env: Mapping[str, str] = _NOTHING
+        self,
+        pipeline_path: Path,
+        directory: Path,
+        env: Mapping[str, str] = _NOTHING,
+        further: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.log = (directory.parent / "run.log").open("ab")
@@ -45,7 +50,7 @@ class Running:
         self.metrics_port = free.registry
         options += ["--web-port", str(free.web), "--metrics-port", str(self.metrics_port)]
         self.process = subprocess.Popen(
-            [*program, *options],
+            [*program, *options, *further],
             stdout=self.log,
             stderr=subprocess.STDOUT,
             env={**os.environ, **env, "PYTHONSAFEPATH": "1"},
@@ -64,7 +69,7 @@ class Running:
             with urlopen(
                 f"http://127.0.0.1:{self.metrics_port + further}/metrics", timeout=10
             ) as answer:
-                return f"\n{name}{{" in answer.read().decode()
+                return f"\n{name}" in answer.read().decode()
         except OSError:
             return False
 

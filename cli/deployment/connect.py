@@ -134,7 +134,8 @@ def watch(
 
     Kafka Connect itself never restarts a task that failed.
 
-    Ends with 0 when it was told to stop; with 1 when the connectors cannot be made; with 2 when the
+    Ends with 0 when it was told to stop; with 1 when the connectors cannot be made, or the pipeline
+    file has a source in a higher epoch (`source move`): then start it again. With 2 when the
     pipeline file is wrong.
     """
     arguments = ["--pipeline", str(path), "--interval", str(interval)]

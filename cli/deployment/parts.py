@@ -51,6 +51,9 @@ def agents(
 @click.option("--metrics-port", help="Port of the metrics; 0 for none.  [default: 0]")
 @click.option("--metrics-per-shard", is_flag=True, help="Serve metrics of every shard, too.")
 @click.option("--rebuild", type=Target(), hidden=True, help="For `shardmerge rebuild`.")
+@click.option(
+    "--standby", is_flag=True, help="Wait while another sink of the pipeline writes; take over."
+)
 def sink(
     path: Path,
     *,
@@ -59,8 +62,13 @@ def sink(
     metrics_port: str | None,
     metrics_per_shard: bool,
     rebuild: TargetTable | None,
+    standby: bool,
 ) -> None:
     """Run the sink, which applies rows and statements to the target, until TERM.
+
+    One sink of a pipeline writes. With `--standby` a further one starts Spark, waits, and takes
+    over when the one that writes ends, is killed, or loses the target. Without, it takes over at
+    once, and the other one ends.
 
     What is not given here comes from the environment, see the reference.
 
@@ -78,4 +86,5 @@ def sink(
     ]
     arguments += ["--metrics-per-shard"] if metrics_per_shard else []
     arguments += ["--rebuild", str(rebuild)] if rebuild is not None else []
+    arguments += ["--standby"] if standby else []
     raise SystemExit(imported("shardmerge.spark_sink.job", "spark").main(arguments))

@@ -51,6 +51,9 @@ WATCHDOG, AGENTS, SINK = "watchdog", "agents", "sink"
 )
 @click.option("--metrics-per-shard", is_flag=True, help="Serve metrics of every shard, too.")
 @click.option(
+    "--standby", is_flag=True, help="The sink waits while another sink of the pipeline writes."
+)
+@click.option(
     "--without",
     multiple=True,
     type=click.Choice([WATCHDOG, AGENTS, SINK]),
@@ -74,6 +77,7 @@ def run(
     metrics_host: str,
     metrics_port: int,
     metrics_per_shard: bool,
+    standby: bool,
     without: tuple[str, ...],
     limit: int,
 ) -> None:
@@ -83,6 +87,9 @@ def run(
     from 1 to 30 seconds. TERM or INT stops the sink, then the agents, then the watchdog, and waits
     until each has completed what it does. What the parts write comes out with the part's name
     before each line.
+
+    On a second machine run it with `--standby --without watchdog`: its agents share the work, and
+    its sink takes over when the one that writes ends.
 
     The agents serve their metrics beside the status pages; the sink and the watchdog serve theirs
     when `--metrics-port` is given.
@@ -105,6 +112,7 @@ def run(
                 master,
                 Address(metrics_host, metrics_port),
                 per_shard=metrics_per_shard,
+                standby=standby,
             )
             if part.name not in without
         ]
@@ -135,6 +143,7 @@ def parts(
     metrics: Address,
     *,
     per_shard: bool = False,
+    standby: bool = False,
 ) -> tuple[PartSpec, ...]:
     """The parts in the order of their start.
 
@@ -145,18 +154,20 @@ def parts(
         master: Of Spark.
         metrics: Of the sink; the watchdog has the next port. With port 0 there are none.
         per_shard: Whether there are metrics of every shard, too.
+        standby: Whether the sink waits while another one writes.
     """
     file = ("--pipeline", str(path.absolute()))
     tables = ("--datadir", str(directory.absolute() / "tables"))
     of_sink = metrics.options("metrics") if metrics.port else ()
     of_watchdog = metrics.options("metrics", 1) if metrics.port else ()
-    shards = ("--metrics-per-shard",) if per_shard else ()
+    flags = {"--metrics-per-shard": per_shard, "--standby": standby}
+    more = tuple(name for name, given in flags.items() if given)
     return (
         PartSpec(WATCHDOG, ("connect", "watch", *file, "--create", *of_watchdog)),
         PartSpec(AGENTS, ("agents", *file, *tables, *web.options("web"))),
         PartSpec(
             SINK,
-            ("sink", *file, "--master", master, *of_sink, *shards),
+            ("sink", *file, "--master", master, *of_sink, *more),
             {"PYSPARK_PYTHON": sys.executable},
         ),
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pymysql
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
+from pymysql.cursors import Cursor
 
 from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import changelog, table_of
@@ -20,6 +21,7 @@ from shardmerge.cli.clients import (
     mysql_error,
     topic_reader,
 )
+from shardmerge.connectors.access.lease_names import names_of
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
@@ -35,6 +37,8 @@ from .shapes import AgentsState, ConnectorState, TargetServer
 
 Progress = Callable[[int, int], None]
 """Called with how many offsets were read, and of how many."""
+
+_NO_FUNCTION = 1305
 
 
 def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = False) -> Picture:
@@ -214,6 +218,45 @@ def _target_server(pipeline: Pipeline) -> TargetServer:
             table = f"{quote_identifier(target.control_database)}.writer_epoch"
             cursor.execute(f"SELECT epoch FROM {table} WHERE pipeline = %s", (pipeline.name,))
             epochs = cursor.fetchall()
-            return replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
+            found = replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
+            writer, standbys = sinks_at(cursor, *names_of(pipeline))
+            return replace(found, writer=writer, standbys=standbys)
     except (pymysql.MySQLError, ConfigError) as error:
         return replace(found, error=mysql_error(error))
+
+
+def sinks_at(
+    cursor: Cursor, lease: str, standby_names: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """Where the sink runs that has the writer's lease, and where standbys wait.
+
+    Args:
+        cursor: On the target's server.
+        lease: Name of the lock of the sink that writes.
+        standby_names: Names of the locks of sinks that wait.
+
+    Source: TiDB, "Locking Functions": earlier versions lack IS_USED_LOCK.
+
+    Returns:
+        Hosts as the server sees them, "unknown" for one of which it tells nothing; "" when no sink
+        has the lease.
+    """
+    names = (lease, *standby_names)
+    try:
+        cursor.execute(f"SELECT {', '.join(['IS_USED_LOCK(%s)'] * len(names))}, VERSION()", names)
+    except pymysql.MySQLError as error:
+        if error.args[0] != _NO_FUNCTION:
+            raise
+        return "", ()
+    ((*holders, version),) = cursor.fetchall()
+    if not any(holders):
+        return "", ()
+    hosts: dict[int, str] = {}
+    if "TiDB" not in str(version):  # which says 1 for each lock of another session
+        cursor.execute(
+            "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID IN %s",
+            ([holder for holder in holders if holder],),
+        )
+        hosts = {int(number): str(host).rpartition(":")[0] for number, host in cursor.fetchall()}
+    writer, *standbys = (hosts.get(int(h), "unknown") if h else "" for h in holders)
+    return writer, tuple(host for host in standbys if host)

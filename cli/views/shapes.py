@@ -56,6 +56,9 @@ class TargetServer:
         version: What it calls its version; "" when it was not asked, or does not answer.
         writer_epoch: Of the sink that writes; 0 before the first.
         error: Why it does not answer; "" when it does.
+        writer: The host of the sink that writes, as the server sees it; ``unknown`` if the server
+            tells of none, as TiDB; "" when no sink has the writer's lease.
+        standbys: The hosts of sinks that wait to take over, at most eight.
     """
 
     kind: str
@@ -63,6 +66,8 @@ class TargetServer:
     version: str = ""
     writer_epoch: int = 0
     error: str = ""
+    writer: str = ""
+    standbys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,9 @@ def _status(status: PipelineStatus) -> Iterator[str]:
         epoch = f", writer epoch {server.writer_epoch}" if server.writer_epoch else ""
         told = server.error or f"{server.version or 'not asked'}{epoch}"
         yield f"target server {server.address} ({server.kind}): {told}"
+        if server.writer or server.standbys:
+            waiting = f", standbys {', '.join(server.standbys)}" if server.standbys else ""
+            yield f"sink: on {server.writer or 'no host'}{waiting}"
     for target in status.targets:
         yield from _target(target)
     for fault in status.faults:

@@ -48,6 +48,14 @@ class MySqlGtids:
         both = {n: (*self.intervals.get(n, ()), *other.intervals.get(n, ())) for n in names}
         return MySqlGtids({name: _merged(intervals) for name, intervals in both.items()})
 
+    def without(self, other: MySqlGtids) -> MySqlGtids:
+        """The transactions of this set that are not in the other one."""
+        left = {
+            name: _subtracted(own, other.intervals.get(name, ()))
+            for name, own in self.intervals.items()
+        }
+        return MySqlGtids({name: own for name, own in left.items() if own})
+
     @property
     def count(self) -> int:
         """How many transactions it holds."""
@@ -95,6 +103,16 @@ class MariaDbGtids:
         return all(
             domain in other.last and number <= other.last[domain][1]
             for domain, (_, number) in self.last.items()
+        )
+
+    def without(self, other: MariaDbGtids) -> MariaDbGtids:
+        """The domains in which the other one is not as far as this one."""
+        return MariaDbGtids(
+            {
+                domain: last
+                for domain, last in self.last.items()
+                if not MariaDbGtids({domain: last}).within(other)
+            }
         )
 
     def __str__(self) -> str:
@@ -172,6 +190,22 @@ def _merged(intervals: Iterable[tuple[int, int]]) -> Intervals:
         else:
             merged.append((first, last))
     return tuple(merged)
+
+
+def _subtracted(own: Intervals, other: Intervals) -> Intervals:
+    """The numbers of sorted intervals that are in none of the others, which are sorted, too."""
+    left: list[tuple[int, int]] = []
+    for first, last in own:
+        at = first
+        for low, high in other:
+            if high < at or low > last:
+                continue
+            if low > at:
+                left.append((at, low - 1))
+            at = high + 1
+        if at <= last:
+            left.append((at, last))
+    return tuple(left)
 
 
 def _interval_text(interval: tuple[int, int]) -> str:

@@ -60,6 +60,11 @@ class SourceOffset:
         return int(self.values.get("row") or 0)
 
     @property
+    def is_within_transaction(self) -> bool:
+        """Whether events of the next transaction are delivered: perhaps all, perhaps some."""
+        return self.event > 0 or self.row > 0
+
+    @property
     def gtids(self) -> Gtids | None:
         """The transactions that are read; None when the source gives no GTIDs."""
         text = str(self.values.get("gtids") or "")

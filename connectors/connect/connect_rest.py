@@ -151,7 +151,7 @@ class ConnectRest:
         named = {**config, "name": name}
         if self.config(name) == named:
             return False
-        self._refuse_unfit(named)
+        self.refuse_unfit(named)
         self.set_config(name, config)
         return True
 
@@ -161,7 +161,7 @@ class ConnectRest:
         Raises:
             StackError: As ``create_or_update``; or there is one of that name.
         """
-        self._refuse_unfit({**config, "name": name})
+        self.refuse_unfit({**config, "name": name})
         body = {"name": name, "config": dict(config), "initial_state": "STOPPED"}
         self._call("POST", "/connectors", body)
 
@@ -302,7 +302,12 @@ class ConnectRest:
                 )
             time.sleep(_PAUSE_S)
 
-    def _refuse_unfit(self, config: Mapping[str, str]) -> None:
+    def refuse_unfit(self, config: Mapping[str, str]) -> None:
+        """Have a configuration, with its ``name``, checked; nothing is changed.
+
+        Raises:
+            StackError: Connect or the connector refuses it, with every objection by key.
+        """
         if objections := self.validate(config):
             texts = [f"{key}: {' '.join(messages)}" for key, messages in objections.items()]
             raise StackError(

@@ -118,6 +118,10 @@ SINK_ROUND = Family(
     "shardmerge_sink_round_timestamp_seconds", _GAUGE,
     "When the driver's loop last ended a round, in seconds since 1970.", (), "seconds",
 )  # fmt: skip
+SINK_ACTIVE = Family(
+    "shardmerge_sink_active", _GAUGE,
+    "1 if this process writes to the target, 0 while it starts or waits as a standby.", (),
+)  # fmt: skip
 SINK_SHARD_LAG = Family(
     "shardmerge_sink_shard_lag_records", _GAUGE,
     "As `shardmerge_sink_lag_records`, for one shard. Only with `--metrics-per-shard`.", _SHARD,
@@ -131,7 +135,7 @@ SINK = (
     SINK_ROWS, SINK_BYTES, SINK_BATCHES, SINK_RETRIES, SINK_FAILING, SINK_OVERWRITTEN,
     SINK_LAG_ROWS, SINK_LAG_SECONDS, SINK_PARKED, SINK_SHARDS, SINK_WAITING, SINK_WAITING_SECONDS,
     SINK_RETENTION, SINK_RETENTION_BYTES, SINK_OPEN, SINK_OPEN_SECONDS, SINK_STATEMENTS,
-    SINK_STATEMENT_SECONDS, SINK_DRIFT, SINK_VERSION, SINK_ROUND, SINK_SHARD_LAG,
+    SINK_STATEMENT_SECONDS, SINK_DRIFT, SINK_VERSION, SINK_ROUND, SINK_ACTIVE, SINK_SHARD_LAG,
     SINK_SHARD_WAITING,
 )  # fmt: skip
 

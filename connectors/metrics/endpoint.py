@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
 )
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.exposition import ThreadingWSGIServer, choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -86,13 +90,32 @@ def exposition(collect: Callable[[], Samples], accept: str) -> Exposition:
     return Exposition(encode(registry_of(collect)), content_type)
 
 
-def serve(collect: Callable[[], Samples], host: str, port: int) -> Callable[[], None]:
-    """Serve the samples at ``/metrics`` in a thread.
+def _server_class(host: str, port: int) -> type[ThreadingWSGIServer]:
+    """A server for the kind of address that a host has, IPv6 included; raises ``OSError``."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    return type("_Server", (ThreadingWSGIServer,), {"address_family": family})
+
+
+class _Quiet(WSGIRequestHandler):
+    """Writes no line for a request."""
+
+    def log_message(self, format: str, *args: object) -> None:
+        """See the class."""
+
+
+def serve(
+    collect: Callable[[], Samples],
+    host: str,
+    port: int,
+    is_ready: Callable[[], bool] = lambda: True,
+) -> Callable[[], None]:
+    """Serve the samples at ``/metrics`` in a thread, and at ``/ready`` whether the process is so.
 
     Args:
         collect: Called in that thread for each request.
         host: Address to listen on.
         port: Port to listen on.
+        is_ready: Called in that thread: ``/ready`` answers 200, or 503 when it is not so.
 
     Returns:
         What stops the server.
@@ -100,14 +123,27 @@ def serve(collect: Callable[[], Samples], host: str, port: int) -> Callable[[], 
     Raises:
         ConfigError: The address cannot be listened on.
     """
+    metrics = make_wsgi_app(registry_of(collect))
+
+    def app(environ: dict[str, Any], respond: Any) -> Any:
+        if environ["PATH_INFO"] != "/ready":
+            return metrics(environ, respond)
+        good = is_ready()
+        status = "200 OK" if good else "503 Service Unavailable"
+        respond(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"ready\n" if good else b"not ready\n"]
+
     try:
-        server, thread = start_http_server(port, host, registry_of(collect))
+        server = make_server(host, port, app, _server_class(host, port), handler_class=_Quiet)
     except OSError as error:
         raise ConfigError(
             f"metrics cannot be served on {host}:{port}: {error.strerror or error}",
             hint="another process may have the port: give each process one of its own",
             code="SM-5603",
         ) from None
+
+    thread = Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
 
     def stop() -> None:
         server.shutdown()

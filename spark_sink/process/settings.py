@@ -23,6 +23,7 @@ JARS = "SHARDMERGE_SPARK_JARS"
 METRICS_HOST = "SHARDMERGE_SINK_METRICS_HOST"
 METRICS_PORT = "SHARDMERGE_SINK_METRICS_PORT"
 METRICS_PER_SHARD = "SHARDMERGE_SINK_METRICS_PER_SHARD"
+STANDBY = "SHARDMERGE_SINK_STANDBY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class SinkSettings:
         metrics_host: Address on which metrics are served. There is no login: another host than the
             loopback is for closed networks only.
         metrics_port: Port of the metrics, at ``/metrics``; 0 for none.
+        standby: 1 if it waits while another sink of the pipeline writes. Otherwise it takes over.
         metrics_per_shard: 1 if every shard is to have metrics of its own, too: two series for each.
         rebuild: The target whose shadow is filled, instead of applying everything.
     """
@@ -57,6 +59,7 @@ class SinkSettings:
     metrics_port: int = 0
     metrics_per_shard: bool = False
     rebuild: TargetTable | None = None
+    standby: bool = False
 
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
@@ -93,9 +96,16 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         help=f"metrics of every shard, too ({METRICS_PER_SHARD}=1)",
     )
     parser.add_argument("--rebuild", metavar="DATABASE.TABLE", help="fill the shadow of a target")
+    parser.add_argument(
+        "--standby",
+        action="store_true",
+        default=env.get(STANDBY, "0") == "1",
+        help=f"wait while another sink of the pipeline writes ({STANDBY}=1)",
+    )
     options = parser.parse_args(arguments)
-    if (per_shard := env.get(METRICS_PER_SHARD, "0")) not in ("0", "1"):
-        raise ConfigError(f"{METRICS_PER_SHARD} must be 0 or 1, not {per_shard!r}", code="SM-5501")
+    for name in (METRICS_PER_SHARD, STANDBY):
+        if (value := env.get(name, "0")) not in ("0", "1"):
+            raise ConfigError(f"{name} must be 0 or 1, not {value!r}", code="SM-5501")
     level = env.get(LOG_LEVEL, "INFO").upper()
     if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
         raise ConfigError(
@@ -114,6 +124,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         metrics_port=_port("--metrics-port", options.metrics_port),
         metrics_per_shard=options.metrics_per_shard,
         rebuild=TargetTable(*options.rebuild.split(".", 1)) if options.rebuild else None,
+        standby=options.standby,
     )
 
 

@@ -298,6 +298,40 @@ class Loads(Protocol):
         ...
 
 
+class Lease(Protocol):
+    """Which of several sinks of a pipeline writes. One thread at a time uses it.
+
+    It only says when a waiting sink takes over: the writer epoch keeps others from writing.
+    """
+
+    def connect(self) -> None:
+        """Connect to the target if that is not done; raises ``TargetError`` if it is away."""
+        ...
+
+    def wait(self, wait_s: int) -> bool:
+        """Wait for the lease as a standby, up to ``wait_s`` seconds.
+
+        Returns:
+            Whether this process has it now.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        ...
+
+    def renew(self) -> int:
+        """Keep it, or take it if it is free; returns the current writer epoch.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        ...
+
+    def close(self) -> None:
+        """Free it."""
+        ...
+
+
 class Target(Protocol):
     """One pipeline's target.
 
@@ -318,6 +352,11 @@ class Target(Protocol):
     @property
     def loads(self) -> Loads | None:
         """First loads; None for a kind of target that has none."""
+        ...
+
+    @property
+    def lease(self) -> Lease | None:
+        """The writer's lease; None for a kind of target that has none."""
         ...
 
     @property

@@ -244,3 +244,68 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
         again.log.close()
     # The kernel tells the parts that the process which started them is gone.
     wait_for(lambda: again.left() == [], "end of every part")
+
+
+@pytest.fixture
+def two(line: Line, tmp_path: Path) -> Iterator[tuple[Running, Running]]:
+    """Two machines, each with a ``run --standby``."""
+    line.hand_over()
+    made = []
+    for name, further in (("one", ()), ("two", ("--without", "watchdog"))):
+        (tmp_path / name).mkdir()
+        directory = tmp_path / name / "run"
+        made.append(Running(line.pipeline_path, directory, further=("--standby", *further)))
+    try:
+        yield made[0], made[1]
+    finally:
+        for each in made:
+            if each.process.poll() is None:
+                each.process.terminate()
+        for each in made:
+            each.process.wait(timeout=120)
+            print(each.text()[-8000:])
+            each.log.close()
+
+
+@pytest.mark.timeout(900)
+def test_of_two_machines_the_other_one_goes_on(line: Line, two: tuple[Running, Running]) -> None:
+    """The sink that writes is killed, then the worker that decides; then one machine is stopped."""
+    wait_for(lambda: writer_of(two) is not None and sinks_of(line) == 2, "writer and standby")
+    first = writer_of(two)
+    assert first is not None
+    other = two[1 - two.index(first)]
+    execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, a) VALUES (400, 1)")
+    wait_for(lambda: 400 in ids(line, TARGET), "row through the writer")
+
+    os.kill(first.pid("sink"), signal.SIGKILL)
+    execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, a) VALUES (401, 1)")
+    wait_for(lambda: 401 in ids(line, TARGET), "row through the standby")
+    assert writer_of(two) is other
+    wait_for(lambda: sinks_of(line) == 2, "new standby")
+    assert writer_of(two) is other, "the one that was killed takes nothing back"
+
+    os.kill(first.pid("agents"), signal.SIGKILL)
+    execute(line, "s1", "ALTER TABLE plaincli_app.t_1 ADD COLUMN by_the_other INT")
+    execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, by_the_other) VALUES (402, 1)")
+    wait_for(lambda: 402 in ids(line, TARGET), "row behind a decision")
+
+    other.process.terminate()
+    execute(line, "s1", "INSERT INTO plaincli_app.t_1 (id, a) VALUES (403, 1)")
+    wait_for(lambda: 403 in ids(line, TARGET), "row after a machine was stopped")
+    assert other.process.wait(timeout=120) == 0
+    assert other.left() == []
+    assert writer_of(two) is first
+    assert ids(line, TARGET).count(401) == 1
+
+
+def writer_of(two: tuple[Running, Running]) -> Running | None:
+    """The machine whose sink writes; None while there is none, or no clear answer."""
+    found = [each for each in two if each.measured(0, "shardmerge_sink_active 1.0")]
+    return found[0] if len(found) == 1 else None
+
+
+def sinks_of(line: Line) -> int:
+    """How many sinks ``status`` shows, the standbys included."""
+    (status,) = told(PipelineStatus, call(line, "status", "--json"))
+    server = status.target_server
+    return len([host for host in (server.writer, *server.standbys) if host])

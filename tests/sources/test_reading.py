@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +18,7 @@ from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
 from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.rows.decoding.row_envelope import MovedRow, decode_row
 from tests.integration.connect.conftest import Play, Reader, make_play
+from tests.moved_source import moved
 
 from .conftest import NUMBERS
 from .play import TrackedSource, watched
@@ -137,7 +138,7 @@ def start_with_gtids(stack: LocalStack, kind: Kind, number: int) -> Kind:
 
 
 def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
-    stack: LocalStack, kind: Kind, rest: ConnectRest
+    stack: LocalStack, kind: Kind, rest: ConnectRest, tmp_path: Path
 ) -> None:
     old, new = (start_with_gtids(stack, kind, next(NUMBERS)) for _ in range(2))
     replicate(new, old.server.port)
@@ -160,8 +161,7 @@ def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
         stack.kill(old.process)
 
         new.run(f"INSERT INTO {table} VALUES (2, 2)")
-        taken_over = replace(source, port=new.server.port, epoch=1)
-        deploy_connectors(replace(play.pipeline, sources=(taken_over,)), rest)
+        assert moved(tmp_path, play.pipeline, new.server.port).outcome == "moved"
         new.run(f"ALTER TABLE {table} ADD b INT", f"INSERT INTO {table} VALUES (3, 3, 3)")
         events += [rows.next(), rows.next()]
         while "ADD b" not in (record := ddl.next())["ddl"]:

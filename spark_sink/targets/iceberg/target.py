@@ -59,6 +59,11 @@ class IcebergTarget:
             stops_spark=spark is None,
         )
 
+    @property
+    def lease(self) -> None:
+        """None: a catalog frees no lock when a process is killed."""
+        return
+
     def check_server(self) -> None:
         """See ``interface.Target``: a catalog is no server, its version is that of the library."""
 

@@ -13,7 +13,7 @@ TRANSACTION_TOO_LARGE = frozenset({8004, 8175, 8176})
 """Larger than TiDB's ``txn-total-size-limit``, a session's memory quota, the server's memory limit.
 """
 LOST = frozenset(
-    {2002, 2003, 2006, 2013, 2014, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927}
+    {2002, 2003, 2006, 2013, 2014, 2055, 1053, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031}
 )
 """The connection cannot be made or is gone: whether the last statement took effect is unknown."""
 CONFLICTS = frozenset({

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shardmerge.connectors.access.lease_names import names_of
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, target_differences
@@ -15,6 +16,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 
 from .control import ControlStore
+from .lease import MySqlLease
 from .loads import MySqlLoads
 from .session import MySqlAddress, MySqlSession
 
@@ -45,6 +47,8 @@ class MySqlTarget:
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
         self.drift = MySqlDriftStore(self._session, self.state, pipeline.name)
+        own = self._new_session()
+        self.lease = MySqlLease(own, self._control_on(own).epoch, *names_of(pipeline))
         self._drift_ignore = pipeline.sink.drift_ignore
         self.loads = MySqlLoads(self._session, self.state, self.config, self.batches.spark)
 
@@ -74,6 +78,7 @@ class MySqlTarget:
     def close(self) -> None:
         """Stop Spark, end the connections."""
         self._session.close()
+        self.lease.close()
         self.batches.stop()
 
     def _new_session(self) -> MySqlSession:

@@ -27,6 +27,7 @@ from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.rows.decoding.row_envelope import decode_row
+from tests.moved_source import moved
 
 from .conftest import Reader
 
@@ -68,7 +69,7 @@ def of_source1(stack: LocalStack) -> Pipeline:
 
 
 def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
-    own_stack: LocalStack,
+    own_stack: LocalStack, tmp_path: Path
 ) -> None:
     ports, pipeline = own_stack.ports, of_source1(own_stack)
     source = pipeline.sources[0]
@@ -92,31 +93,42 @@ def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
         old("ALTER TABLE app.t ADD a INT")
         old("INSERT INTO app.t VALUES (1, 1)")
         events = [rows.next()]
+        new("STOP SLAVE SQL_THREAD")
+        old("INSERT INTO app.t VALUES (2, 2)")
+        events.append(rows.next())
+        missing = old("SELECT @@GLOBAL.gtid_executed").rpartition("-")[2]
+        refused = moved(tmp_path, pipeline, ports.source2)
+        assert [each.code for each in refused.findings] == ["SM-6601", "SM-6603"]
+        assert all(each.text.endswith(f":{missing}") for each in refused.findings)
+        old("INSERT INTO app.t VALUES (3, 3)")
+        events.append(rows.next())  # the connector runs on as before
+
+        new("START SLAVE SQL_THREAD")
         executed = old("SELECT @@GLOBAL.gtid_executed")
         assert new(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)") == 0
         new("STOP SLAVE")
         own_stack.kill("source1")
 
-        new("INSERT INTO app.t VALUES (2, 2)")
-        taken_over = replace(source, port=ports.source2, epoch=1)
-        deploy_connectors(replace(pipeline, sources=(taken_over,)), rest)
+        new("INSERT INTO app.t VALUES (4, 4)")
+        assert moved(tmp_path, pipeline, ports.source2).outcome == "moved"
+        assert moved(tmp_path, pipeline, ports.source2).outcome == "there already"
         new("ALTER TABLE app.t ADD b INT")
-        new("INSERT INTO app.t VALUES (3, 3, 3)")
+        new("INSERT INTO app.t VALUES (5, 5, 5)")
         events += [rows.next(), rows.next()]
         while records[-1]["ddl"] != "ALTER TABLE app.t ADD b INT":
             records.append(ddl.next())
     rest.close()
 
-    assert [event["after"]["id"] for event in events] == [1, 2, 3]
+    assert [event["after"]["id"] for event in events] == [1, 2, 3, 4, 5]
     assert events[0]["source"]["file"] > events[-1]["source"]["file"], "the test shows nothing"
     places = [decode_row(json.dumps(event).encode()).position for event in events]
     assert places == sorted(places)
-    assert [place.epoch for place in places] == [0, 1, 1]
+    assert [place.epoch for place in places] == [0, 0, 0, 1, 1]
     known, changed = folded(source.name, records)
     table = known[ShardId(source.name, "app", "t")]
     assert isinstance(table, TableSchema), table
     assert [column.name for column in table.columns] == ["id", "a", "b"]
-    assert places[1] < changed[-1] < places[2]
+    assert places[-2] < changed[-1] < places[-1]
 
 
 def folded(

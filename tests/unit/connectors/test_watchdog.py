@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -263,3 +264,17 @@ def test_a_connector_that_was_interrupted_before_it_had_a_place_begins_anew(
     assert watchdog_of(rest, repair).look(0.0) == ("c",)
 
     assert repair.asked == ["begin anew"] and worker.asked("POST") == []
+
+
+def test_the_watchdog_ends_when_a_source_was_moved(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker.on("GET", "/connectors/c/status", (200, status("RUNNING", "RUNNING")))
+    looks = iter([(), ("s1",)])
+    stop = threading.Event()
+
+    with caplog.at_level(logging.WARNING):
+        assert Watchdog(rest, ["c"], 0.01).run(stop, lambda: next(looks)) == ("s1",)
+
+    assert stop.is_set(), "the watches beside it end, too"
+    assert "sources_moved" in caplog.text

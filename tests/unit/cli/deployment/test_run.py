@@ -11,10 +11,13 @@ from shardmerge.cli.main import main
 WEB = Address("127.0.0.1", 6066)
 
 
-def options(metrics: Address, *, per_shard: bool = False) -> dict[str, dict[str, object]]:
+def options(
+    metrics: Address, *, per_shard: bool = False, standby: bool = False
+) -> dict[str, dict[str, object]]:
     """Part → its options as its own command reads them."""
     found: dict[str, dict[str, object]] = {}
-    for part in parts(Path(__file__), Path("d"), WEB, "local[2]", metrics, per_shard=per_shard):
+    where = Path(__file__), Path("d"), WEB, "local[2]", metrics
+    for part in parts(*where, per_shard=per_shard, standby=standby):
         command: click.Command = main
         words = list(part.arguments)
         context = click.Context(main)
@@ -39,3 +42,9 @@ def test_sink_and_watchdog_serve_their_metrics_at_two_ports_in_a_row() -> None:
 @pytest.mark.parametrize("part", ["sink", "watchdog"])
 def test_without_a_port_there_are_no_metrics(part: str) -> None:
     assert options(Address("127.0.0.1", 0))[part]["metrics_port"] in (None, 0)
+
+
+def test_only_the_sink_is_a_standby() -> None:
+    metrics = Address("127.0.0.1", 0)
+    assert options(metrics)["sink"]["standby"] is False
+    assert options(metrics, standby=True)["sink"]["standby"] is True

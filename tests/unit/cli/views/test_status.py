@@ -214,3 +214,19 @@ def test_what_was_changed_by_hand_is_told_and_a_fault_if_it_needs_somebody() -> 
         "  index:i differs: SM-6801: decided is nothing, the table has INDEX `i` (`a`); seen since "
         "1970-01-01 00:00:02 UTC"
     ) in plain_lines(status)
+
+
+@pytest.mark.parametrize(
+    ("writer", "standbys", "line"),
+    [
+        ("10.0.0.5", (), "sink: on 10.0.0.5"),
+        ("10.0.0.5", ("10.0.0.6", "10.0.0.7"), "sink: on 10.0.0.5, standbys 10.0.0.6, 10.0.0.7"),
+        ("", ("10.0.0.6",), "sink: on no host, standbys 10.0.0.6"),
+    ],
+)
+def test_the_sinks_of_a_pipeline_are_told(
+    writer: str, standbys: tuple[str, ...], line: str
+) -> None:
+    server = TargetServer("mysql", "t:3306", "8.0.15", 3, writer=writer, standbys=standbys)
+    status = pipeline_status(replace(picture(recorded()), target_server=server))
+    assert line in plain_lines(status)

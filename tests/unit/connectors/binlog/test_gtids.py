@@ -156,3 +156,24 @@ def test_the_last_of_a_domain_with_several_servers_has_the_highest_number(text: 
 def test_two_sets_make_one(one: str, other: str, both: str, count: int) -> None:
     assert str(mysql(one).union(mysql(other))) == str(mysql(other).union(mysql(one))) == both
     assert mysql(both).count == count
+
+
+@pytest.mark.parametrize(
+    ("some", "other", "left"),
+    [
+        (f"{A}:1-9", f"{A}:1-9", ""),
+        (f"{A}:1-9", f"{A}:3-4:7", f"{A}:1-2:5-6:8-9"),
+        (f"{A}:1-9", f"{A}:5-20", f"{A}:1-4"),
+        (f"{A}:3-9", f"{A}:1-3", f"{A}:4-9"),
+        (f"{A}:1:3:5", f"{A}:3", f"{A}:1:5"),
+        (f"{A}:1-3,{B}:4", f"{A}:1-3", f"{B}:4"),
+        (f"{A}:tag:1-3", f"{A}:1-3", f"{A}:tag:1-3"),
+    ],
+)
+def test_what_another_set_has_is_taken_away(some: str, other: str, left: str) -> None:
+    assert str(mysql(some).without(mysql(other))) == left
+
+
+def test_mariadb_lacks_a_domain_as_a_whole() -> None:
+    assert str(mariadb("0-1-5,1-2-7").without(mariadb("0-1-5,1-2-6"))) == "1-2-7"
+    assert str(mariadb("0-1-5").without(mariadb("0-3-6"))) == ""

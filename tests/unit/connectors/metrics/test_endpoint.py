@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import socket
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -69,6 +70,22 @@ def test_an_endpoint_serves_what_is_collected_at_each_request_and_ends() -> None
     finally:
         stop()
     serve(tuple, "127.0.0.1", port)()
+
+
+def test_a_probe_is_told_whether_the_process_is_ready() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ready = False
+    stop = serve(tuple, "127.0.0.1", port, lambda: ready)
+    try:
+        with pytest.raises(HTTPError, match="503"):
+            urlopen(f"http://127.0.0.1:{port}/ready")
+        ready = True
+        with urlopen(f"http://127.0.0.1:{port}/ready") as answer:
+            assert (answer.status, answer.read()) == (200, b"ready\n")
+    finally:
+        stop()
 
 
 def test_a_metric_has_a_name_of_its_own_that_says_its_type_and_unit() -> None:

@@ -12,6 +12,7 @@ def test_metrics_are_off_and_then_on_the_loopback_unless_told_otherwise() -> Non
     settings = settings_from(PIPELINE, {})
     assert (settings.metrics_host, settings.metrics_port) == ("127.0.0.1", 0)
     assert not settings.metrics_per_shard
+    assert not settings.standby
 
 
 def test_options_come_before_the_environment() -> None:
@@ -19,10 +20,12 @@ def test_options_come_before_the_environment() -> None:
         "SHARDMERGE_SINK_METRICS_HOST": "10.0.0.1",
         "SHARDMERGE_SINK_METRICS_PORT": "9401",
         "SHARDMERGE_SINK_METRICS_PER_SHARD": "1",
+        "SHARDMERGE_SINK_STANDBY": "1",
     }
     settings = settings_from(PIPELINE, env)
     assert (settings.metrics_host, settings.metrics_port) == ("10.0.0.1", 9401)
     assert settings.metrics_per_shard
+    assert settings.standby
     given = [*PIPELINE, "--metrics-host", "::1", "--metrics-port", "9500"]
     settings = settings_from(given, env)
     assert (settings.metrics_host, settings.metrics_port) == ("::1", 9500)
@@ -35,6 +38,7 @@ def test_options_come_before_the_environment() -> None:
         ("SHARDMERGE_SINK_METRICS_PORT", "65536"),
         ("SHARDMERGE_SPARK_UI_PORT", "-1"),
         ("SHARDMERGE_SINK_METRICS_PER_SHARD", "yes"),
+        ("SHARDMERGE_SINK_STANDBY", "true"),
     ],
 )
 def test_a_value_that_is_none_is_refused(name: str, value: str) -> None:

@@ -1,0 +1,63 @@
+"""Asks servers for what ``move_rules`` judges."""
+
+from __future__ import annotations
+
+import pymysql
+from pymysql.cursors import Cursor
+
+from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.connectors.binlog.gtids import Gtids, gtids_of
+from shardmerge.schemas.model.errors import ConfigError, StackError
+from shardmerge.schemas.pipeline.settings import Source
+
+from .move_rules import NewServer
+
+_FIRST_EVENTS = 3
+"""A binlog file of MariaDB begins with its format, then perhaps its encryption, then the GTIDs."""
+
+
+def ask(source: Source) -> NewServer:
+    """What the server at a source's address says.
+
+    Raises:
+        StackError: It does not answer, or refuses the user.
+    """
+    try:
+        with mysql_cursor(source) as cursor:
+            cursor.execute("SHOW GLOBAL VARIABLES")
+            variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
+            executed, purged = _gtids(cursor, source.flavour)
+    except (pymysql.MySQLError, ConfigError) as error:
+        raise StackError(
+            f"source {source.name}: {source.host}:{source.port} does not answer:"
+            f" {mysql_error(error)}",
+            hint="is it the right address, and may the source's user log in there?",
+            code="SM-6101",
+        ) from error
+    return NewServer(variables, executed, purged)
+
+
+def transactions(source: Source) -> Gtids | None:
+    """The transactions of the server at a source's address; None when it does not answer."""
+    try:
+        with mysql_cursor(source) as cursor:
+            return _gtids(cursor, source.flavour)[0]
+    except (pymysql.MySQLError, ConfigError):
+        return None
+
+
+def _gtids(cursor: Cursor, flavour: str) -> tuple[Gtids | None, Gtids | None]:
+    """The transactions that a server has, and those that its binlog has no more."""
+    if flavour != "mariadb":
+        cursor.execute("SELECT @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+        ((executed, purged),) = cursor.fetchall()
+        return gtids_of(str(executed or "")), gtids_of(str(purged or ""))
+    cursor.execute("SELECT @@GLOBAL.gtid_binlog_pos")
+    ((executed,),) = cursor.fetchall()
+    cursor.execute("SHOW BINARY LOGS")
+    files = [str(row[0]) for row in cursor.fetchall()]
+    purged = ""
+    if files:
+        cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT %s", (files[0], _FIRST_EVENTS))
+        purged = next((str(row[5]) for row in cursor.fetchall() if row[2] == "Gtid_list"), "")
+    return gtids_of(str(executed or "")), gtids_of(purged.strip("[]"))

@@ -1,0 +1,106 @@
+"""The writer's lease: a named lock on the target's server, held by a connection of the sink.
+
+Theory of operation:
+
+1. The lock ends when the connection does. So when the process is killed, the server frees it at
+   once, and a waiting sink gets it at once.
+2. A machine that loses power closes no connection. So the connection has a ``wait_timeout`` of
+   ``SILENCE_S`` seconds, and the sink that writes asks something every second (``renew``): the
+   server ends the connection when that stops.
+3. The lease only says when a waiting sink takes over. That the sink before writes nothing more is
+   the work of the writer epoch (``control``), which the waiting one takes then. A sink that lost
+   the lease, and is alive, tries to take it back. It ends when it sees another epoch.
+
+Source: MySQL Reference Manual, "Locking Functions", "wait_timeout"; measured,
+tests/integration/mysql/test_lease.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .session import MySqlSession
+
+SILENCE_S = 6
+"""Seconds without a question after which the server frees the lease."""
+
+
+class MySqlLease:
+    """One process's claim to be the pipeline's writer. One thread at a time uses it.
+
+    Args:
+        session: Its own.
+        epoch: Reads the current writer epoch by that session.
+        name: Of the lock.
+        standby_names: Of the locks of waiting sinks.
+    """
+
+    def __init__(
+        self,
+        session: MySqlSession,
+        epoch: Callable[[], int],
+        name: str,
+        standby_names: Sequence[str] = (),
+    ) -> None:
+        self._session, self._epoch, self._name = session, epoch, name
+        self._standby_names = standby_names
+        self._is_held = False
+        self._shown_as = ""
+
+    def connect(self) -> None:
+        """Connect, if there is no connection.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        if not self._session.is_open:
+            # Locks ended with the connection before.
+            self._is_held, self._shown_as = False, ""
+            self._session.execute("SET SESSION wait_timeout = %s", (SILENCE_S,))
+
+    def wait(self, wait_s: int) -> bool:
+        """Wait for the lease as a standby; returns whether this process has it now.
+
+        Args:
+            wait_s: Longest wait, in whole seconds.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        self.connect()
+        if not self._shown_as:
+            free = (name for name in self._standby_names if self._lock(name, 0))
+            self._shown_as = next(free, "")
+        if self._is_held or self._take(wait_s):
+            if self._shown_as:
+                self._session.query("SELECT RELEASE_LOCK(%s)", (self._shown_as,))
+                self._shown_as = ""
+            return True
+        return False
+
+    def renew(self) -> int:
+        """Keep the lease alive; take it if this process lacks it and it is free.
+
+        Returns:
+            The current writer epoch.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        self.connect()
+        if not self._is_held:
+            self._take(0)
+        return self._epoch()
+
+    def close(self) -> None:
+        """Free it."""
+        self._session.close()
+        self._is_held = False
+
+    def _take(self, wait_s: int) -> bool:
+        self._is_held = self._lock(self._name, wait_s)
+        return self._is_held
+
+    def _lock(self, name: str, wait_s: int) -> bool:
+        ((got,),) = self._session.query("SELECT GET_LOCK(%s, %s)", (name, wait_s))
+        return bool(got == 1)

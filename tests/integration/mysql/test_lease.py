@@ -1,0 +1,127 @@
+"""The writer's lease on real servers: who has it, and when it is free again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from shardmerge.cli.views.reading import sinks_at
+from shardmerge.connectors.access.lease_names import lease_name, standby_names
+from shardmerge.connectors.access.mysql import connect
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.model.errors import TargetError
+from shardmerge.spark_sink.targets.mysql import lease as module
+from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.lease import MySqlLease
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.running import wait_for
+
+SERVERS = ("mysql80", "mariadb1011")
+CONTROL, PIPELINE = "shardmerge_lease", "p"
+HOLDER = """
+import sys, time
+from tests.integration.mysql.test_lease import lease_at
+lease = lease_at(int(sys.argv[1]))
+assert lease.wait(1)
+print("held", flush=True)
+while True:
+    lease.renew()
+    time.sleep(0.2)
+"""
+
+
+@pytest.fixture(params=SERVERS, scope="module")
+def port(request: pytest.FixtureRequest, server_port: Callable[[str], int]) -> int:
+    found = server_port(request.param)
+    session = session_at(found)
+    ControlStore(session, CONTROL, PIPELINE).prepare()
+    session.close()
+    return found
+
+
+def session_at(port: int) -> MySqlSession:
+    return MySqlSession(MySqlAddress("127.0.0.1", port, USER, PASSWORD))
+
+
+def lease_at(port: int) -> MySqlLease:
+    session = session_at(port)
+    of = CONTROL, PIPELINE
+    epoch = ControlStore(session, *of).epoch
+    return MySqlLease(session, epoch, lease_name(*of), standby_names(*of))
+
+
+@pytest.fixture
+def leases(port: int) -> Iterator[Callable[[], MySqlLease]]:
+    """Makes leases of one pipeline, and frees them at the end."""
+    made: list[MySqlLease] = []
+
+    def make() -> MySqlLease:
+        made.append(lease_at(port))
+        return made[-1]
+
+    yield make
+    for lease in made:
+        lease.close()
+
+
+def test_one_sink_has_the_lease_and_another_gets_it_when_it_is_freed(
+    leases: Callable[[], MySqlLease],
+) -> None:
+    one, two = leases(), leases()
+    assert one.wait(0)
+    assert one.wait(0), "it has it already"
+    assert not two.wait(0)
+    one.close()
+    assert two.wait(1)
+
+
+def test_a_sink_that_was_killed_frees_the_lease_at_once(
+    port: int, leases: Callable[[], MySqlLease]
+) -> None:
+    command = [sys.executable, "-c", HOLDER, str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"held\n"
+            waiting = leases()
+            assert not waiting.wait(1)
+        finally:
+            holder.send_signal(signal.SIGKILL)
+    assert waiting.wait(1)
+
+
+def test_a_sink_that_stands_still_loses_the_lease_and_takes_none_from_its_successor(
+    leases: Callable[[], MySqlLease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SILENCE_S", 1)
+    still, waiting = leases(), leases()
+    assert still.wait(0)
+    wait_for(lambda: waiting.wait(1), "lease")
+    with pytest.raises(TargetError):
+        still.renew()
+    assert still.renew() == 0, "the epoch: the lease itself it cannot have"
+    assert waiting.renew() == 0
+    assert waiting.wait(0)
+
+
+def test_status_shows_who_writes_and_who_waits(port: int, leases: Callable[[], MySqlLease]) -> None:
+    assert sinks(port) == ("", 0)
+    one, two, three = leases(), leases(), leases()
+    assert one.wait(0)
+    assert not two.wait(0)
+    assert not three.wait(0)
+    assert sinks(port) == ("127.0.0.1", 2)
+    one.close()
+    assert two.wait(1)
+    assert sinks(port) == ("127.0.0.1", 1)
+
+
+def sinks(port: int) -> tuple[str, int]:
+    of = CONTROL, PIPELINE
+    with connect(session_at(port).address) as connection, connection.cursor() as cursor:
+        writer, standbys = sinks_at(cursor, lease_name(*of), standby_names(*of))
+    return writer.replace("localhost", "127.0.0.1"), len(standbys)
