@@ -93,6 +93,10 @@ COMMANDS = {
         "shardmerge.cli.deployment.parts:sink",
         "Run the sink, which applies rows and statements to the target, until TERM.",
     ),
+    "sink-archive": (
+        "shardmerge.cli.deployment.sink_archive:sink_archive",
+        "Pack what the executors of a Spark cluster need, for `spark.archives`.",
+    ),
     "status": (
         "shardmerge.cli.status:status",
         "Show what runs, and what each target and shard is doing.",

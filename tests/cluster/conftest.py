@@ -23,7 +23,7 @@ from .machines import HERE, Network, is_inside
 from .spark_cluster import PYTHON, ROOT, SparkCluster
 from .traffic import ROUTES, prepare
 
-TARGET_PASSWORD, SOURCE_PASSWORD = "TARGET_PASSWORD", "source-password"
+TARGET_PASSWORD = "TARGET_PASSWORD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class ClusterLine:
     """The line.
 
     Attributes:
+        pipeline: With passwords that are known here; those of the pipeline file are references.
         archive: The executors' environment.
         env: What the driver's process needs in its environment.
     """
@@ -78,7 +79,7 @@ def line(machines: Network, archive: Path) -> Iterator[ClusterLine]:
         prepare(plain)
         secrets = {TARGET_PASSWORD: plain.target.password}
         cluster = SparkCluster(machines, stack, secrets)
-        pipeline = _for_the_cluster(plain, directory)
+        pipeline = _for_the_cluster(plain)
         env = {**secrets, "PYSPARK_PYTHON": "./environment/bin/python", "PYTHONSAFEPATH": "1"}
         (directory / "pipeline.toml").write_text(pipeline_text(pipeline))
         file = str(directory / "pipeline.toml")
@@ -88,16 +89,15 @@ def line(machines: Network, archive: Path) -> Iterator[ClusterLine]:
         stack.add(ProcessSpec("watch", (*watch, "--pipeline", file), env=safe))
         stack.add(replace(agents, env={**agents.env, **safe}))
         cluster.start()
-        yield ClusterLine(stack, cluster, pipeline, archive, env)
+        yield ClusterLine(stack, cluster, plain, archive, env)
     finally:
+        shutil.rmtree("/tmp/cl/logs", ignore_errors=True); shutil.copytree(directory / "logs", "/tmp/cl/logs"); shutil.copytree(cluster.machines["worker1"].folder / "work", "/tmp/cl/logs/w1", ignore=shutil.ignore_patterns("environment*", "*.tar.gz"))
         stack.clean()
 
 
-def _for_the_cluster(plain: Pipeline, directory: Path) -> Pipeline:
-    """Passwords by reference, small batches as Spark jobs, first rows read by executors."""
-    password = directory / SOURCE_PASSWORD
+def _for_the_cluster(plain: Pipeline) -> Pipeline:
+    """The target's password by reference, small batches as jobs, first rows read by executors."""
     first, *others = plain.sources
-    password.write_text(first.password)
     return replace(
         plain,
         sources=(replace(first, snapshot="spark"), *others),
