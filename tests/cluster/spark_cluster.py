@@ -21,7 +21,8 @@ SPARK = Path(pyspark.__file__).parent
 WORKERS = ("worker1", "worker2")
 DRIVER = "driver"
 _PORT = 7077
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Workers tell the master four times in this time that they live.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.worker.timeout=10"
 
 
 class SparkCluster:
@@ -51,12 +52,11 @@ class SparkCluster:
     def start(self) -> None:
         """Start the master and the workers, and wait until they know each other."""
         master = self.machines["master"]
-        options = f"-Dspark.worker.timeout=10 -Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={master.folder}"
         self._add(
             master,
             "deploy.master.Master", "--host", master.address, "--port", str(_PORT),
             "--webui-port", "8080",
-            env={"SPARK_MASTER_OPTS": options},
+            env={},
             says="I have been elected leader",
         )  # fmt: skip
         for name in WORKERS:

@@ -82,7 +82,7 @@ class Traffic:
             mark = _MARK + self._marks * 10 + number
             wanted.add(mark)
             with opened(source) as connection, connection.cursor() as cursor:
-                cursor.execute(f"INSERT INTO app.orders_{number} VALUES ({mark}, 0, 'mark')")
+                cursor.execute(f"INSERT INTO app.orders_{number} (id, v) VALUES ({mark}, 'mark')")
         until(lambda: wanted <= self._marks_there(), f"marks {wanted}")
         return time.monotonic() - started
 
