@@ -89,8 +89,8 @@ class LocalStack:
             one has it in any case.
         secured: Settings of secure connections; None: those of an earlier run of the directory.
         before_connect: Called when every server but Connect is up.
-        host: An address of this machine at which others reach the broker and the MySQL servers. They
-            listen beyond the loopback then, so it is for closed networks only.
+        host: An address of this machine at which others reach the broker and the MySQL servers.
+            They listen beyond the loopback then, so it is for closed networks only.
     """
 
     def __init__(

@@ -44,7 +44,8 @@ def needed(
     Args:
         requirements: The requirements of an installed package, as in its metadata; None if it is
             not installed.
-        name, extra: The package, and its extra.
+        name: The package.
+        extra: Its extra.
 
     Raises:
         ConfigError: A package is not installed.

@@ -100,8 +100,7 @@ def start_spark(
     if settings.master:
         builder = builder.master(settings.master)
     builder = (
-        builder
-        .config("spark.driver.memory", settings.driver_memory or _DRIVER_MEMORY)
+        builder.config("spark.driver.memory", settings.driver_memory or _DRIVER_MEMORY)
         .config("spark.ui.enabled", str(settings.ui_port > 0).lower())
         .config("spark.ui.port", str(settings.ui_port))
         .config("spark.ui.showConsoleProgress", "false")

@@ -38,11 +38,15 @@ exec sleep infinity
 """
 
 
+class NoNamespaces(Exception):
+    """No network namespace can be made; says what is missing."""
+
+
 def in_namespace(*command: str) -> list[str]:
     """The command, in a network namespace of its own in which it is the administrator.
 
     Raises:
-        AssertionError: Neither root's rights nor namespaces of users are there.
+        NoNamespaces: Neither root's rights nor namespaces of users are there.
     """
     said = ""
     for options in (("--net",), ("--user", "--map-root-user", "--net")):
@@ -60,7 +64,7 @@ def in_namespace(*command: str) -> list[str]:
         if tried.returncode == 0:
             return [*start, "env", f"{_INSIDE}=1", *command]
         said = tried.stderr.strip()
-    raise AssertionError(
+    raise NoNamespaces(
         "no network namespaces can be made here: run the tests as root with CAP_SYS_ADMIN and"
         " CAP_NET_ADMIN, or let users make namespaces (sysctl user.max_user_namespaces, and"
         " kernel.apparmor_restrict_unprivileged_userns on Ubuntu); it needs unshare of util-linux"
@@ -116,7 +120,7 @@ class Network:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._machines: list[Machine] = []
 
     def __enter__(self) -> Network:
@@ -142,7 +146,7 @@ class Network:
             bound: Folder → the name under which the machine's folder has it, too.
         """
         number = len(self._machines)
-        folder, port = self._folder / name, f"port{number}"
+        folder, port = self.folder / name, f"port{number}"
         pairs = {str(there): folder / inside for there, inside in (bound or {}).items()}
         for place in (folder, *pairs.values()):
             place.mkdir(parents=True)

@@ -35,10 +35,15 @@ class SparkCluster:
         network: Where the machines are.
         stack: Its supervisor runs the processes.
         secrets: The environment of the workers, which their executors get.
+
+    Attributes:
+        machines: By name.
+        shared: A folder that every machine sees.
     """
 
     def __init__(self, network: Network, stack: LocalStack, secrets: Mapping[str, str]) -> None:
         self._stack, self._secrets = stack, secrets
+        self.shared = network.folder
         spark = {SPARK: "spark"}
         self.machines: dict[str, Machine] = {
             name: network.machine(name, hidden=[ROOT], bound=spark) for name in ("master", *WORKERS)
@@ -108,11 +113,9 @@ class SparkCluster:
         """SIGKILL for the sink: its Python, its Java, and its workers."""
         self._stack.kill("sink")
 
-    def submit(self, *options: str) -> tuple[str, ...]:
-        """The words of ``spark-submit`` to this cluster."""
-        return (str(SPARK / "bin" / "spark-submit"), "--master", self.url, *options)
-
-    def _add(self, machine: Machine, main: str, *words: str, env: Mapping[str, str], says: str) -> None:
+    def _add(
+        self, machine: Machine, main: str, *words: str, env: Mapping[str, str], says: str
+    ) -> None:
         home = machine.folder / "spark"
         program = (str(home / "bin" / "spark-class"), f"org.apache.spark.{main}", *words)
         variables = {

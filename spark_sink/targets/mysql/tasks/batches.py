@@ -80,9 +80,7 @@ class BatchRunner:
             results = job.collect()
         except Py4JJavaError as error:
             failure = job_failure(error, context)
-            yield TaskFailure(
-                failure.message, failure.hint, final=failure.final, code=failure.code
-            )
+            yield TaskFailure(failure.message, failure.hint, final=failure.final, code=failure.code)
             return
         yield from results
 

@@ -83,7 +83,7 @@ def test_an_error_of_a_task_is_passed_on_and_the_next_task_is_as_quick(archive: 
 def test_a_task_that_writes_runs(monkeypatch: pytest.MonkeyPatch, attempt: int | None) -> None:
     context = None if attempt is None else Mock(attemptNumber=lambda: attempt)
     monkeypatch.setattr(python_workers.TaskContext, "get", lambda: context)
-    assert list(once_in_worker(lambda units: iter(units), [1, 2])) == [1, 2]
+    assert list(once_in_worker(iter, [1, 2])) == [1, 2]
 
 
 def test_a_task_that_writes_does_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
