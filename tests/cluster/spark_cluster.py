@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 SPARK = Path(pyspark.__file__).parent
 WORKERS = ("worker1", "worker2")
-DRIVER = "driver"
+MASTER, DRIVER = "master", "driver"
 _PORT = 7077
 # Workers tell the master four times in this time that they live.
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.worker.timeout=10"
@@ -46,26 +46,32 @@ class SparkCluster:
         self.shared = network.folder
         spark = {SPARK: "spark"}
         self.machines: dict[str, Machine] = {
-            name: network.machine(name, hidden=[ROOT], bound=spark) for name in ("master", *WORKERS)
+            name: network.machine(name, hidden=[ROOT], bound=spark) for name in (MASTER, *WORKERS)
         } | {DRIVER: network.machine(DRIVER)}
 
     @property
     def url(self) -> str:
         """Of the master."""
-        return f"spark://{self.machines['master'].address}:{_PORT}"
+        return f"spark://{self.machines[MASTER].address}:{_PORT}"
 
     def start(self) -> None:
         """Start the master and the workers, and wait until they know each other."""
-        master = self.machines["master"]
+        self.start_master()
+        for name in WORKERS:
+            self.start_worker(name)
+
+    def start_master(self) -> None:
+        """Start the master, which knows what an earlier one knew."""
+        master = self.machines[MASTER]
+        recovery = {"recoveryMode": "FILESYSTEM", "recoveryDirectory": str(master.folder)}
+        options = [f"-Dspark.deploy.{name}={value}" for name, value in recovery.items()]
         self._add(
             master,
             "deploy.master.Master", "--host", master.address, "--port", str(_PORT),
             "--webui-port", "8080",
-            env={},
+            env={"SPARK_MASTER_OPTS": " ".join(options)},
             says="I have been elected leader",
         )  # fmt: skip
-        for name in WORKERS:
-            self.start_worker(name)
 
     def start_worker(self, name: str) -> None:
         """Start a worker, and wait until the master knows it."""
@@ -108,6 +114,10 @@ class SparkCluster:
         health = self._said("sink", "sink_started", before=self._log("sink"))
         argv = machine.command(*command, env=env)
         self._stack.add(ProcessSpec("sink", argv, health=health, start_timeout_s=120))
+
+    def kill_master(self) -> None:
+        """SIGKILL for the master."""
+        self._stack.kill(MASTER)
 
     def kill_driver(self) -> None:
         """SIGKILL for the sink: its Python, its Java, and its workers."""

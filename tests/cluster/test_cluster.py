@@ -38,7 +38,7 @@ def call_of(program: str, **replaced: str) -> list[str]:
 
 
 @pytest.mark.timeout(600)
-def test_rows_pass_while_executors_die_a_worker_is_cut_off_and_the_driver_is_killed(
+def test_rows_pass_while_executors_master_and_driver_die_and_a_worker_is_cut_off(
     line: ClusterLine, tmp_path: Path
 ) -> None:
     cluster, took = line.cluster, dict[str, float]()
@@ -64,6 +64,14 @@ def test_rows_pass_while_executors_die_a_worker_is_cut_off_and_the_driver_is_kil
         cluster.machines["worker2"].connect()
         took["worker back"] = traffic.passes()
         until(lambda: cluster.registered("worker2") > registered, "worker2 at the master")
+
+        cluster.kill_master()
+        took["master killed"] = traffic.passes()
+        cluster.start_master()
+        before = cluster.executors("worker1")
+        cluster.kill_executor("worker1")
+        took["executor killed, under the new master"] = traffic.passes()
+        until(lambda: set(cluster.executors("worker1")) - set(before), "an executor by the master")
 
         cluster.kill_driver()
         # Now with the packages installed on the workers' machines.

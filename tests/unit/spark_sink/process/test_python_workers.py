@@ -12,9 +12,9 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from pyspark import TaskContext
 
 from shardmerge.schemas.model.errors import StackError
-from shardmerge.spark_sink.process import python_workers
 from shardmerge.spark_sink.process.python_workers import in_worker, once_in_worker
 
 
@@ -82,13 +82,13 @@ def test_an_error_of_a_task_is_passed_on_and_the_next_task_is_as_quick(archive: 
 @pytest.mark.parametrize("attempt", [None, 0], ids=["in the driver", "first attempt"])
 def test_a_task_that_writes_runs(monkeypatch: pytest.MonkeyPatch, attempt: int | None) -> None:
     context = None if attempt is None else Mock(attemptNumber=lambda: attempt)
-    monkeypatch.setattr(python_workers.TaskContext, "get", lambda: context)
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
     assert list(once_in_worker(iter, [1, 2])) == [1, 2]
 
 
 def test_a_task_that_writes_does_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
     again = Mock(attemptNumber=lambda: 1)
-    monkeypatch.setattr(python_workers.TaskContext, "get", lambda: again)
+    monkeypatch.setattr(TaskContext, "get", lambda: again)
     written: list[int] = []
     with pytest.raises(StackError, match="would run the task again"):
         list(once_in_worker(lambda units: map(written.append, units), [1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pymysql
@@ -10,7 +11,6 @@ import pytest
 from shardmerge.connectors.access import mysql
 from shardmerge.connectors.access.mysql import NOT_ADMITTED
 from shardmerge.schemas.model.errors import TargetError, TargetLost
-from shardmerge.spark_sink.targets.mysql import session as session_module
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, changed_value_note
@@ -280,7 +280,7 @@ def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that the session sees, as the only element."""
     now = [1_000.0]
-    monkeypatch.setattr(session_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 
