@@ -115,6 +115,10 @@ scenarios: $(ARTIFACTS) | java ## Play DIR (default: our own scenarios) against 
 test-secure: $(ARTIFACTS) | java ## The line with every connection secured, and what it refuses
 	@PYTHONPATH=. $(PY) -m tests.levels secure
 
+.PHONY: test-cluster
+test-cluster: $(ARTIFACTS) | java ## The sink on a Spark cluster whose parts die (needs root, or namespaces of users)
+	@PYTHONPATH=. $(PY) -m tests.levels cluster
+
 .PHONY: test-tidb
 # Not part of `make test`: nothing that the project installs brings a TiDB.
 test-tidb: $(ARTIFACTS) $(if $(TIDB),,$(TIDB_SERVER)) | java ## What holds of a TiDB (TIDB=USER:PASSWORD@HOST:PORT; else that of `make tidb` is started)
@@ -244,13 +248,7 @@ $(DOCS)/.ready: docs/requirements.txt
 
 # --- packages -------------------------------------------------------------------------------------
 
-.PHONY: pyfiles lock clean
-# zipimport needs entries for folders in a namespace package: zipfile writes them, a wheel has none.
-pyfiles: $(READY) ## build/shardmerge.zip for Spark clusters' --py-files
-	@rm -rf build/pyfiles build/shardmerge.zip && mkdir -p build/pyfiles
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target build/pyfiles .
-	@cd build/pyfiles && ../../$(PY) -m zipfile -c ../shardmerge.zip shardmerge
-
+.PHONY: lock clean
 lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds the documents
 	@$(PY) -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -263,4 +261,4 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		tests/pages/api-requirements.in -o tests/pages/api-requirements.txt
 
 clean: ## Everything built; keeps .venv and what was fetched
-	@rm -rf build/reports build/wheel build/site build/docs-venv build/pyfiles build/shardmerge.zip dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf build/reports build/wheel build/site build/docs-venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -97,6 +97,10 @@ COMMANDS = {
         "shardmerge.cli.deployment.parts:sink",
         "Run the sink, which applies rows and statements to the target, until TERM.",
     ),
+    "sink-archive": (
+        "shardmerge.cli.deployment.sink_archive:sink_archive",
+        "Pack what the executors of a Spark cluster need, for `spark.archives`.",
+    ),
     "source": (
         "shardmerge.cli.moving.command:source",
         "Move a source to another server, such as a replica that took over.",

@@ -29,12 +29,13 @@ import signal
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tests.cluster.machines import NoNamespaces, in_namespace
 from tests.level_lanes import Lanes
 from tests.level_processes import ROOT, counting, gently, in_one_piece, interrupt, run, say
 
@@ -151,6 +152,15 @@ def secure() -> Result:
     return pytest("secure", [SECURE], minutes=25)
 
 
+def cluster() -> Result:
+    """The sink on a Spark cluster, in a network of its own; its line is its own, and it waits."""
+    try:
+        within = in_namespace()
+    except NoNamespaces as error:
+        return Result(broken=str(error))
+    return pytest("cluster", ["tests/cluster"], minutes=15, within=within)
+
+
 def targets() -> Result:
     """The tests in ``integration/spark`` of kinds of targets; their stack is their own."""
     return pytest("targets", list(TARGETS), minutes=30)
@@ -216,7 +226,8 @@ _STARTING_SPARK = ("driver", "target_contract")
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
     "connect": connect, "mysql": mysql, "secure": secure, "targets": targets,
-    "loads": loads, "integration": integration, "e2e": e2e, "scenarios": scenarios,
+    "loads": loads, "cluster": cluster, "integration": integration, "e2e": e2e,
+    "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
@@ -229,6 +240,7 @@ BESIDE = (
     "secure",
     "targets",
     "loads",
+    "cluster",
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others. They start nothing that others use."""
@@ -246,15 +258,17 @@ def pytest(
     more: Mapping[str, str] | None = None,
     *,
     measured: bool = False,
+    within: Sequence[str] = (),
 ) -> Result:
     """Run pytest and count from its report; a run without a test is broken.
 
-    ``measured``: coverage is measured into the file of ``MEASURED``.
+    ``measured``: coverage is measured into the file of ``MEASURED``. ``within``: the words of a
+    command that runs the one behind it.
     """
     report = REPORTS / f"{level}.xml"
     report.unlink(missing_ok=True)
     runner = ["coverage", "run", "-m", "pytest"] if measured else ["pytest"]
-    command = [str(python), "-m", *runner, f"--junitxml={report}", *arguments]
+    command = [*within, str(python), "-m", *runner, f"--junitxml={report}", *arguments]
     code = run(command, minutes=minutes, more=MEASURED if measured else more)
     if not report.exists():
         return Result(broken=f"pytest: exit {code} without a report")

@@ -88,6 +88,21 @@ class AskedServer:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenArchive:
+    """What ``shardmerge sink-archive`` prints.
+
+    Attributes:
+        file: The archive that it wrote.
+        python: Path of Python on the workers, to which the archive links.
+        packages: The packages in it, as ``name==version``.
+    """
+
+    file: str
+    python: str
+    packages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenFile:
     """What ``shardmerge init`` prints.
 

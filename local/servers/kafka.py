@@ -14,7 +14,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 
 from .java_process import java_command, write_properties
-from .processes import HealthCheck, ProcessSpec, is_listening
+from .processes import LOOPBACK, HealthCheck, ProcessSpec, is_listening
 from .secured import PLAIN, Secured
 
 _CLUSTER_ID = "c2hhcmRtZXJnZS1sb2NhbA"  # 16 bytes in base64url, as KRaft wants it
@@ -29,12 +29,16 @@ def kafka_spec(
     heap: str = "512m",
     *,
     secured: Secured = PLAIN,
+    host: str = LOOPBACK,
 ) -> ProcessSpec:
-    """The broker's process; formats its log directory first when that is new."""
+    """The broker's process; formats its log directory first when that is new.
+
+    Clients are told ``host``. If that is not the loopback, the broker listens on every address.
+    """
     data = directory / "data"
     properties = write_properties(
         directory / "server.properties",
-        {**_properties(data, port, controller_port), **secured.kafka},
+        {**_properties(data, host, port, controller_port), **secured.kafka},
     )
     if not (data / "meta.properties").exists():
         _format(artifacts, directory, properties, secured.scram)
@@ -50,14 +54,15 @@ def kafka_spec(
     )
 
 
-def _properties(data: Path, port: int, controller_port: int) -> dict[str, str | int]:
+def _properties(data: Path, host: str, port: int, controller_port: int) -> dict[str, str | int]:
+    listens = host if host == LOOPBACK else "0.0.0.0"  # noqa: S104  # the caller asked for it
     return {
         "process.roles": "broker,controller",
         "node.id": 1,
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listeners": f"PLAINTEXT://{listens}:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{host}:{port}",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
         "log.dirs": str(data),
         "auto.create.topics.enable": "false",

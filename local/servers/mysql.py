@@ -15,7 +15,7 @@ from shardmerge.local.install.artifacts import Artifacts
 from shardmerge.local.install.files import exclusive_lock, tail
 from shardmerge.schemas.model.errors import StackError
 
-from .processes import HealthCheck, ProcessSpec, is_listening
+from .processes import LOOPBACK, HealthCheck, ProcessSpec, is_listening
 
 USER = "shardmerge"
 PASSWORD = "shardmerge"
@@ -24,7 +24,6 @@ CREATE USER '{USER}'@'%' IDENTIFIED WITH mysql_native_password BY '{PASSWORD}';
 GRANT ALL PRIVILEGES ON *.* TO '{USER}'@'%' WITH GRANT OPTION;
 """
 _COMMON = (
-    "--bind-address=127.0.0.1",
     "--mysqlx=OFF",
     "--skip-name-resolve",
     "--performance-schema=OFF",
@@ -68,6 +67,7 @@ def mysql_spec(
     binlog: bool,
     buffer_pool: str = "128M",
     further: Sequence[str] = (),
+    host: str = LOOPBACK,
 ) -> ProcessSpec:
     """The server's process.
 
@@ -80,10 +80,12 @@ def mysql_spec(
         binlog: True for a source (rows, full images, GTIDs), False for a target.
         buffer_pool: InnoDB's buffer pool size.
         further: Options besides.
+        host: A further address of this machine on which it listens.
     """
     options = [
         *_base_command(artifacts, data),
         *_COMMON,
+        f"--bind-address={','.join(dict.fromkeys((LOOPBACK, host)))}",
         f"--port={port}",
         f"--server-id={server_id}",
         # Relative to the data directory: a socket's whole path may not pass 107 bytes.
@@ -139,6 +141,7 @@ def _initialise(artifacts: Artifacts, template: Path) -> None:
     command = [
         *_base_command(artifacts, partial),
         *_COMMON,
+        f"--bind-address={LOOPBACK}",
         "--initialize-insecure",
         "--skip-log-bin",
         f"--init-file={init_file}",

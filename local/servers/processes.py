@@ -37,6 +37,7 @@ from shardmerge.schemas.model.errors import StackError
 
 HealthCheck = Callable[[], str | None]
 """Returns None when healthy, else what is missing. Called about five times a second."""
+LOOPBACK = "127.0.0.1"
 _MARKER = "SHARDMERGE_STACK_DIRECTORY"
 _POLL_S = 0.1
 _ORPHANS_S = 10.0

@@ -34,7 +34,7 @@ from shardmerge.schemas.pipeline.settings import Kafka
 from .connect import connect_spec
 from .kafka import kafka_spec
 from .mysql import PASSWORD, USER, mysql_spec, prepare_data
-from .processes import ProcessSpec, Supervisor, require_free_port
+from .processes import LOOPBACK, ProcessSpec, Supervisor, require_free_port
 from .registry import CCOMPAT, registry_artifacts, registry_spec
 from .secured import Secured, saved_secured
 
@@ -89,6 +89,8 @@ class LocalStack:
             one has it in any case.
         secured: Settings of secure connections; None: those of an earlier run of the directory.
         before_connect: Called when every server but Connect is up.
+        host: An address of this machine at which others reach the broker and the MySQL servers.
+            They listen beyond the loopback then, so it is for closed networks only.
     """
 
     def __init__(
@@ -101,8 +103,10 @@ class LocalStack:
         registry: bool = False,
         secured: Secured | None = None,
         before_connect: Callable[[], None] = lambda: None,
+        host: str = LOOPBACK,
     ) -> None:
         self._before_connect = before_connect
+        self._host = host
         self.directory = directory.absolute()
         self._has_registry = registry or (self.directory / _REGISTRY).is_dir()
         self.ports = ports or saved_ports(self.directory) or Ports()
@@ -115,7 +119,7 @@ class LocalStack:
     @property
     def bootstrap_servers(self) -> str:
         """Of Kafka."""
-        return f"127.0.0.1:{self.ports.kafka}"
+        return f"{self._host}:{self.ports.kafka}"
 
     @property
     def kafka(self) -> Kafka:
@@ -212,7 +216,7 @@ class LocalStack:
             _table(
                 "[sources]",
                 name=source,
-                host="127.0.0.1",
+                host=self._host,
                 port=getattr(self.ports, source),
                 user=USER,
                 password=PASSWORD,
@@ -226,7 +230,7 @@ class LocalStack:
             + _table("kafka", bootstrap_servers=self.bootstrap_servers, **kafka)
             + _table("connect", url=self.connect_url)
             + _table(
-                "target", host="127.0.0.1", port=self.ports.target, user=USER, password=PASSWORD
+                "target", host=self._host, port=self.ports.target, user=USER, password=PASSWORD
             )
             + sources
             + extra.strip()
@@ -263,6 +267,7 @@ class LocalStack:
                 binlog=name != "target",
                 buffer_pool="256M" if name == "target" else "128M",
                 further=self.secured.mysql,
+                host=self._host,
             )
         if name == "kafka":
             return kafka_spec(
@@ -271,6 +276,7 @@ class LocalStack:
                 self.ports.kafka,
                 self.ports.controller,
                 secured=self.secured,
+                host=self._host,
             )
         if name == "connect":
             plugins = [

@@ -1,1 +1,1 @@
-"""How the sink's processes are started, and their settings."""
+"""How the sink's processes are started, their settings, and what executors elsewhere are sent."""

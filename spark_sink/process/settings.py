@@ -18,6 +18,9 @@ MASTER = "SHARDMERGE_SPARK_MASTER"
 DRIVER_MEMORY = "SHARDMERGE_SPARK_DRIVER_MEMORY"
 UI_PORT = "SHARDMERGE_SPARK_UI_PORT"
 MAX_PORT = 65_535
+LOCAL_MASTER = "local[2]"
+SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""``spark-submit`` sets it for the Python program that it starts."""
 LOG_LEVEL = "SHARDMERGE_SINK_LOG_LEVEL"
 JARS = "SHARDMERGE_SPARK_JARS"
 METRICS_HOST = "SHARDMERGE_SINK_METRICS_HOST"
@@ -32,7 +35,7 @@ class SinkSettings:
 
     Attributes:
         pipeline_file: Path of the pipeline file.
-        master: Spark's master URL.
+        master: Spark's master URL; "" is the one that ``spark-submit`` was given.
         driver_memory: Heap of the driver's JVM, in Java's notation (``512m``); "" for what the kind
             of target needs.
         ui_port: Port of Spark's web page on 127.0.0.1; 0 for no page.
@@ -49,7 +52,7 @@ class SinkSettings:
     """
 
     pipeline_file: Path
-    master: str = "local[2]"
+    master: str = LOCAL_MASTER
     driver_memory: str = ""
     ui_port: int = 0
     log_level: str = "INFO"
@@ -75,8 +78,8 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
     parser.add_argument("--pipeline", required=True, type=Path, help="the pipeline file")
     parser.add_argument(
         "--master",
-        default=env.get(MASTER, "local[2]"),
-        help=f"Spark's master URL ({MASTER}; default %(default)s)",
+        default=env.get(MASTER, "" if SUBMITTED in env else LOCAL_MASTER),
+        help=f"Spark's master URL ({MASTER}; default {LOCAL_MASTER}, or that of spark-submit)",
     )
     add_log_option(parser)
     parser.add_argument(

@@ -92,16 +92,15 @@ def start_spark(
         hidden: The same, but they are set when Spark runs: ``conf`` stands on the command line of
             its JVM, which every user of the machine can read.
     """
-    # The workers must be this Python: the driver's values are pickled for them.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     local = settings.master.startswith("local")
     if local:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ.update(pythons(os.environ, local=local))
+    builder = SparkSession.builder.appName("shardmerge-sink")
+    if settings.master:
+        builder = builder.master(settings.master)
     builder = (
-        SparkSession.builder.appName("shardmerge-sink")
-        .master(settings.master)
-        .config("spark.driver.memory", settings.driver_memory or _DRIVER_MEMORY)
+        builder.config("spark.driver.memory", settings.driver_memory or _DRIVER_MEMORY)
         .config("spark.ui.enabled", str(settings.ui_port > 0).lower())
         .config("spark.ui.port", str(settings.ui_port))
         .config("spark.ui.showConsoleProgress", "false")
@@ -122,7 +121,22 @@ def start_spark(
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    # On a cluster Spark warns when no worker takes a job, or when an executor is lost.
+    session.sparkContext.setLogLevel("ERROR" if local else "WARN")
     for key, value in (hidden or {}).items():
         session.conf.set(key, value)
     return session
+
+
+def pythons(env: Mapping[str, str], *, local: bool) -> dict[str, str]:
+    """The variables that name the Python of Spark's workers and of its driver.
+
+    The driver's values are pickled for the workers, so they run this Python. Workers on other
+    machines may have it at another path: there ``PYSPARK_PYTHON`` says where, if it is set.
+    ``spark-submit`` sets it from ``spark.pyspark.python``.
+    """
+    of_workers = "" if local else env.get("PYSPARK_PYTHON", "")
+    return {
+        "PYSPARK_PYTHON": of_workers or sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }

@@ -11,7 +11,8 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
-from shardmerge.spark_sink.process.python_workers import in_worker
+from shardmerge.spark_sink.process.job_failures import job_failure
+from shardmerge.spark_sink.process.python_workers import once_in_worker
 from shardmerge.spark_sink.process.spark_session import SparkStart
 
 from .control import ControlStore
@@ -101,15 +102,17 @@ class MySqlLoads:
             return next(run_chunks([order], source, self._config))
         context = self._spark.session().sparkContext
         task = partial(run_chunks, source=source, config=self._config)
-        job = context.parallelize([order], 1).mapPartitions(partial(in_worker, task))
+        job = context.parallelize([order], 1).mapPartitions(partial(once_in_worker, task))
         try:
             found: list[ChunkResult | ChunkFailure] = job.collect()
         except Py4JJavaError as error:
+            failure = job_failure(error, context)
             return ChunkFailure(
                 order.load.shard,
                 order.chunk.number,
-                f"Spark's job failed: {error.java_exception}",
-                "see the log of Spark",
-                code="SM-3113",
+                failure.message,
+                failure.hint,
+                final=failure.final,
+                code=failure.code,
             )
         return found[0]

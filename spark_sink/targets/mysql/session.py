@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -51,6 +52,10 @@ class MySqlSession:
 
     Args:
         lock_wait_timeout_s: Most seconds to wait for a metadata lock (DDL) or a row lock.
+        idle_s: The server ends the connection after so many seconds without a statement, and with
+            it the locks of a client whose machine was cut off; 0: after the server's own time,
+            which is eight hours by default. A connection that was idle for half as long outside of
+            a transaction is made anew.
 
     Attributes:
         generation: Number of connections made so far. Code that remembers something about a
@@ -58,8 +63,11 @@ class MySqlSession:
         max_packet: Bytes of the largest statement that the server takes (max_allowed_packet).
     """
 
-    def __init__(self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30) -> None:
+    def __init__(
+        self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30, idle_s: int = 0
+    ) -> None:
         self.address = address
+        self._idle_s, self._used, self._in_transaction = idle_s, 0.0, False
         self.generation = 0
         self._can_load = self._is_mariadb = self._is_tidb = False
         self.max_packet = 4 << 20
@@ -180,12 +188,16 @@ class MySqlSession:
         Then the caller must find out whether the COMMIT took effect.
         """
         self.execute("START TRANSACTION")
+        self._in_transaction = True
         try:
-            yield
-        except BaseException:
-            self._roll_back()
-            raise
-        self.execute("COMMIT")
+            try:
+                yield
+            except BaseException:
+                self._roll_back()
+                raise
+            self.execute("COMMIT")
+        finally:
+            self._in_transaction = False
 
     def _roll_back(self) -> None:
         if self._connection is None or not self._connection.open:
@@ -205,6 +217,7 @@ class MySqlSession:
             with connection.cursor() as cursor:
                 cursor.execute(sql, tuple(arguments) if arguments else None)
                 yield cursor
+            self._used = time.monotonic()
         except pymysql.Error as error:
             self._raise(error, sql)
         except AttributeError as error:
@@ -281,6 +294,9 @@ class MySqlSession:
             ) from error
 
     def _connected(self) -> pymysql.Connection[Cursor]:
+        idle_s = time.monotonic() - self._used
+        if self._idle_s and not self._in_transaction and idle_s > self._idle_s / 2:
+            self.close()
         if self._connection is None:
             self._connection = connection = self._connect(
                 charset="utf8mb4",
@@ -296,6 +312,8 @@ class MySqlSession:
                     " innodb_lock_wait_timeout = %s",
                     (SQL_MODE, self._lock_wait_timeout_s, self._lock_wait_timeout_s),
                 )
+                if self._idle_s:
+                    cursor.execute("SET SESSION wait_timeout = %s", (self._idle_s,))
                 # Without gap locks tasks do not block each other when they write keys side by side.
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
                 cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")

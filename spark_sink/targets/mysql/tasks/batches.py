@@ -17,7 +17,8 @@ from shardmerge.spark_sink.planning.ranges import (
     by_reading,
     offsets_in,
 )
-from shardmerge.spark_sink.process.python_workers import in_worker
+from shardmerge.spark_sink.process.job_failures import job_failure
+from shardmerge.spark_sink.process.python_workers import once_in_worker
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.process.spark_session import SparkStart, start_spark
 
@@ -73,16 +74,13 @@ class BatchRunner:
         spread = [unit for first in range(slices) for unit in units[first::slices]]
         config = replace(self._config, fetch_wait_ms=LARGE_FETCH_WAIT_MS)
         job = context.parallelize(spread, slices).mapPartitions(
-            partial(in_worker, partial(run_tasks, config=config))
+            partial(once_in_worker, partial(run_tasks, config=config))
         )
         try:
             results = job.collect()
         except Py4JJavaError as error:
-            yield TaskFailure(
-                f"Spark's job failed: {error.java_exception}",
-                "see the log of Spark",
-                code="SM-3113",
-            )
+            failure = job_failure(error, context)
+            yield TaskFailure(failure.message, failure.hint, final=failure.final, code=failure.code)
             return
         yield from results
 

@@ -27,6 +27,8 @@ from .encoders import limits_of
 ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker, however large the backlog is."""
 ROUND_BYTES = 128 << 20
+IDLE_S = 60
+"""A worker that is cut off in the middle of a transaction keeps its locks for so long."""
 TIDB_ROUND_RECORDS, TIDB_CONNECTIONS = 10_000, 4
 """Measured by ``benchmarks/tidb_load.py``."""
 
@@ -75,7 +77,9 @@ class TaskConnection:
 
     def __init__(self, config: ApplyConfig) -> None:
         self.config = config
-        self.session = MySqlSession(config.target, lock_wait_timeout_s=config.lock_wait_timeout_s)
+        self.session = MySqlSession(
+            config.target, lock_wait_timeout_s=config.lock_wait_timeout_s, idle_s=IDLE_S
+        )
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
         self.rows = row_format(config.registry)
         self.round_records = config.round_records

@@ -12,8 +12,10 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from pyspark import TaskContext
 
-from shardmerge.spark_sink.process.python_workers import in_worker
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.spark_sink.process.python_workers import in_worker, once_in_worker
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +77,19 @@ def test_an_error_of_a_task_is_passed_on_and_the_next_task_is_as_quick(archive: 
         list(in_worker(lambda units: map(value_of, units), ["zipped_three"]))
 
     assert archive not in sys.path_importer_cache
+
+
+@pytest.mark.parametrize("attempt", [None, 0], ids=["in the driver", "first attempt"])
+def test_a_task_that_writes_runs(monkeypatch: pytest.MonkeyPatch, attempt: int | None) -> None:
+    context = None if attempt is None else Mock(attemptNumber=lambda: attempt)
+    monkeypatch.setattr(TaskContext, "get", lambda: context)
+    assert list(once_in_worker(iter, [1, 2])) == [1, 2]
+
+
+def test_a_task_that_writes_does_not_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = Mock(attemptNumber=lambda: 1)
+    monkeypatch.setattr(TaskContext, "get", lambda: again)
+    written: list[int] = []
+    with pytest.raises(StackError, match="would run the task again"):
+        list(once_in_worker(lambda units: map(written.append, units), [1]))
+    assert not written

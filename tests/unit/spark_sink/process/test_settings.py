@@ -44,3 +44,18 @@ def test_options_come_before_the_environment() -> None:
 def test_a_value_that_is_none_is_refused(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=value):
         settings_from(PIPELINE, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "master"),
+    [
+        ([], {}, "local[2]"),
+        ([], {"SHARDMERGE_SPARK_MASTER": "spark://m:7077"}, "spark://m:7077"),
+        ([], {"PYSPARK_GATEWAY_PORT": "4711"}, ""),
+        (["--master", "local[4]"], {"PYSPARK_GATEWAY_PORT": "4711"}, "local[4]"),
+    ],
+)
+def test_the_master_of_spark_submit_counts_unless_another_is_named(
+    words: list[str], env: dict[str, str], master: str
+) -> None:
+    assert settings_from([*PIPELINE, *words], env).master == master

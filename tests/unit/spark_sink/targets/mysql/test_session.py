@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pymysql
@@ -273,3 +274,44 @@ def test_a_server_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
         MySqlSession(MySqlAddress("db", 4000, "", "")).execute("DO 0")
     assert away.value.retryable
     assert not isinstance(away.value, TargetLost)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that the session sees, as the only element."""
+    now = [1_000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
+
+
+def idle_session(monkeypatch: pytest.MonkeyPatch, server: Scripted, idle_s: int) -> MySqlSession:
+    monkeypatch.setattr(mysql, "ServerConnection", lambda **_: server)
+    return MySqlSession(MySqlAddress("db", 3306, "", ""), idle_s=idle_s)
+
+
+@pytest.mark.parametrize(("idle_s", "connections"), [(60, 2), (0, 1)])
+def test_a_connection_that_the_server_may_have_ended_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float], idle_s: int, connections: int
+) -> None:
+    server = Scripted("8.0.15", None, [])
+    session = idle_session(monkeypatch, server, idle_s)
+    session.execute("DO 1")
+    clock[0] += 29
+    session.execute("DO 1")
+    assert session.generation == 1
+    clock[0] += 31
+    session.execute("DO 1")
+    assert session.generation == connections
+    limits = [sql for sql in server.asked if "wait_timeout" in sql and "lock_" not in sql]
+    assert len(limits) == (connections if idle_s else 0)
+
+
+def test_a_transaction_stays_on_its_connection_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    session = idle_session(monkeypatch, Scripted("8.0.15", None, []), 60)
+    with session.transaction():
+        session.execute("DO 1")
+        clock[0] += 59
+        session.execute("DO 1")
+        assert session.generation == 1
