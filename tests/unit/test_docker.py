@@ -234,6 +234,11 @@ def test_the_watchdog_of_the_line_makes_the_connectors(tmp_path: Path) -> None:
     assert "--create" in words
 
 
+def test_the_sink_of_the_line_runs_the_sink(tmp_path: Path) -> None:
+    words = SERVICES["sink"]["command"]
+    assert read_by_the_command(words, tmp_path) == "shardmerge sink"
+
+
 def test_the_unit_of_systemd_runs_a_pipeline_and_stops_its_parts_in_order(tmp_path: Path) -> None:
     unit = configparser.ConfigParser(interpolation=None, delimiters=("=",))
     unit.optionxform = str  # type: ignore[assignment,method-assign]
