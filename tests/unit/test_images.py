@@ -52,8 +52,8 @@ EACH = [
 ]
 
 
-def test_there_is_an_image_for_agents_sink_and_both_kinds_of_connect() -> None:
-    assert len(EACH) == len(RECIPES) + 1 == 4
+def test_there_is_an_image_for_agents_and_two_for_connect_and_for_the_sink() -> None:
+    assert len(EACH) == len(RECIPES) + 2 == 5
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.stem)
