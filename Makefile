@@ -18,7 +18,7 @@ export PYTHONSAFEPATH := 1
 help: ## This help
 	@echo "shardmerge: many MySQL shards, one table, while every shard changes its schema at its own time"; echo
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-22s %s\n", $$1, $$2}'
-	@echo; echo "Needs Python 3.11+ (with venv) and Java 17+; everything else is fetched and checked."
+	@echo; echo "Needs Python 3.11+ (with venv) and Java 17+, the tests Go 1.26+; everything else is fetched and checked."
 
 # --- set-up ---------------------------------------------------------------------------------------
 
@@ -118,6 +118,22 @@ test-secure: $(ARTIFACTS) | java ## The line with every connection secured, and 
 .PHONY: test-cluster
 test-cluster: $(ARTIFACTS) | java ## The sink on a Spark cluster whose parts die (needs root, or namespaces of users)
 	@PYTHONPATH=. $(PY) -m tests.levels cluster
+
+.PHONY: test-chart
+test-chart: $(ARTIFACTS) | java ## The Helm chart: rendered, and held against the resources' schemas (Go 1.26 or newer)
+	@PYTHONPATH=. $(PY) -m tests.levels chart
+
+# A new file needs all of it anew; Go, pip and Ivy keep what they fetched.
+build/chart/.ready: $(wildcard tests/chart/*.txt tests/chart/*.xml tests/chart/*_schemas.py tests/chart/schemas.py) \
+		$(wildcard tests/chart/java/* tests/chart/tools/*) $(READY)
+	@bash tests/chart/tools/build.sh $(@D)/bin
+	@rm -rf $(@D)/models $(@D)/wheels
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --target $(@D)/models \
+		-r tests/chart/models.txt
+	@$(PY) -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps --dest $(@D)/wheels \
+		-r tests/chart/kubernetes.txt
+	@PYTHONPATH=. $(PY) -m tests.chart.schemas $(@D)
+	@touch $@
 
 .PHONY: test-tidb
 # Not part of `make test`: nothing that the project installs brings a TiDB.
@@ -259,6 +275,10 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		tests/pages/requirements.in -o tests/pages/requirements.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		tests/pages/api-requirements.in -o tests/pages/api-requirements.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		tests/chart/models.in -o tests/chart/models.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-deps tests/chart/kubernetes.in -o tests/chart/kubernetes.txt
 
 clean: ## Everything built; keeps .venv and what was fetched
 	@rm -rf build/reports build/wheel build/site build/docs-venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "connect": (
         "shardmerge.cli.deployment.connect:connect",
-        "Make, see, restart, delete and watch the pipeline's connectors in Kafka Connect.",
+        "Make, see, print, restart, delete and watch the pipeline's connectors in Kafka Connect.",
     ),
     "cutover": (
         "shardmerge.cli.cutover.command:cutover",

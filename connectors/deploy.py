@@ -87,3 +87,22 @@ def deploy_connectors(
             # the table's database until now. So it must see the CREATE TABLE in the binlog.
             prepare_signal_table(pipeline, source)
     return tuple(names)
+
+
+def prepare_sources(pipeline: Pipeline) -> None:
+    """Make what connectors need that are made elsewhere: topics, and each source's signal table.
+
+    Safe to call again, while the connectors run, too.
+
+    Raises:
+        StackError: Kafka or a source cannot be reached, its user may not write its signal table, or
+            it has tables that Debezium cannot read.
+        ConfigError: A source's server is of another flavour or version, or has other SQL modes,
+            than the pipeline file says.
+    """
+    create_topics(pipeline.kafka, topics.own_topics(pipeline))
+    for source in pipeline.sources:
+        version, mode = version_and_mode(pipeline, source)
+        refuse_differences(f"source {source.name}", source_differences(source, version, mode))
+        refuse_unread(source, unread_by_debezium(pipeline, source))
+        prepare_signal_table(pipeline, source)

@@ -33,6 +33,7 @@ from shardmerge.cli.moving import move_shapes
 from shardmerge.cli.rebuild import rebuild_shapes
 from shardmerge.cli.validation import report_shapes
 from shardmerge.cli.views import call_shapes, decision_shapes, shapes
+from shardmerge.connectors.debezium import connector_resources
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
 from shardmerge.connectors.log_lines import LOG_FORMAT
@@ -365,7 +366,8 @@ def json_sections() -> str:
     found: list[type] = []
     for module in (
         shapes, hold_shapes, decision_shapes, plan_shapes, load_shapes, drift_shapes,
-        report_shapes, cutover_shapes, rebuild_shapes, move_shapes, call_shapes, registry,
+        report_shapes, cutover_shapes, rebuild_shapes, move_shapes, call_shapes,
+        connector_resources, registry,
     ):  # fmt: skip
         classes = (each for _, each in inspect.getmembers(module, inspect.isclass))
         own = [c for c in classes if is_dataclass(c) and c.__module__ == module.__name__]

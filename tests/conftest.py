@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from shardmerge.connectors.log_lines import LIBRARIES, LOG_FORMAT
 
 LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring",
-          "service", "pages", "cluster")  # fmt: skip
+          "service", "pages", "cluster", "chart")  # fmt: skip
 HERE = Path(__file__).resolve().parent
 
 # `derandomize` in CI: the same commit gives the same result; `nightly` is where surprises belong.

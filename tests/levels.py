@@ -132,6 +132,13 @@ def laws() -> Result:
     return pytest("laws", ["tests/properties"], minutes=40)
 
 
+def chart() -> Result:
+    """The Helm chart against the resources' schemas. It needs Go, which builds Helm."""
+    if code := run(["make", "--no-print-directory", "build/chart/.ready"], minutes=30):
+        return Result(broken=f"make build/chart/.ready: exit {code}")
+    return pytest("chart", ["tests/chart"], minutes=10)
+
+
 def agents() -> Result:
     """The integration tests of the agents. They wait most; their broker is their own."""
     return pytest("agents", [AGENTS], minutes=20)
@@ -224,7 +231,7 @@ def older_spark(version: str) -> Result:
 _STARTING_SPARK = ("driver", "target_contract")
 
 LEVELS: dict[str, Callable[[], Result]] = {
-    "check": check, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
+    "check": check, "chart": chart, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
     "connect": connect, "mysql": mysql, "secure": secure, "targets": targets,
     "loads": loads, "cluster": cluster, "integration": integration, "e2e": e2e,
     "scenarios": scenarios,
@@ -244,7 +251,7 @@ BESIDE = (
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others. They start nothing that others use."""
-GENTLE = ("check", "docs", "laws", "wheel")
+GENTLE = ("check", "chart", "docs", "laws", "wheel")
 """Levels that start no server and wait for nothing. Their time limits allow for busy processors."""
 LINES = ("e2e", "scenarios")
 """Levels that run a whole line. Alone they would leave a third of two processors unused."""

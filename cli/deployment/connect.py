@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import yaml
 
 from shardmerge.cli.clients import connect_rest
 from shardmerge.cli.endings import ExitCode, telling_errors
@@ -18,7 +19,12 @@ from shardmerge.cli.views.reading import connector_state
 from shardmerge.cli.views.shapes import ConnectorState
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
-from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.debezium.connector_resources import (
+    connector_resource,
+    helm_values,
+    manifests,
+)
+from shardmerge.connectors.deploy import deploy_connectors, prepare_sources
 from shardmerge.connectors.watchdog import main as watch_connectors
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
@@ -30,7 +36,7 @@ _PATIENCE_S = 30.0
 
 @click.group()
 def connect() -> None:
-    """Make, see, restart, delete and watch the pipeline's connectors in Kafka Connect.
+    """Make, see, print, restart, delete and watch the pipeline's connectors in Kafka Connect.
 
     Without SOURCE a command is about the connectors of all sources of the pipeline file.
     """
@@ -115,6 +121,61 @@ def delete(sources: tuple[str, ...], path: Path, as_json: bool, yes: bool) -> No
                     rest.delete(each)
                 done = "deleted" if each in known else "there was none"
                 _say(ConnectorAction(source.name, each, done), as_json=as_json)
+
+
+@connect.command()
+@_sources
+@pipeline_option
+@json_option
+@click.option(
+    "--form",
+    type=click.Choice(["values", "resources"]),
+    default="values",
+    show_default=True,
+    help="Values of the Helm chart, or resources for kubectl.",
+)
+@click.option("--cluster", help="Name of the KafkaConnect resource, for --form resources.")
+def render(
+    sources: tuple[str, ...], path: Path, *, as_json: bool, form: str, cluster: str | None
+) -> None:
+    """Print the connectors as Strimzi's KafkaConnector resources have them, as YAML.
+
+    Asks no server. Passwords must be references (env:NAME or file:PATH).
+
+    Ends with 0; with 2 when the call or the pipeline file is wrong.
+    """
+    if (form == "resources") != (cluster is not None):
+        raise click.UsageError("--cluster and --form resources need each other")
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        found = tuple(
+            connector_resource(pipeline, source) for source, _ in _chosen(pipeline, sources)
+        )
+    if as_json:
+        for resource in found:
+            print_json(resource)
+    elif cluster is not None:
+        click.echo(yaml.safe_dump_all(manifests(found, cluster), sort_keys=False), nl=False)
+    else:
+        click.echo(yaml.safe_dump(helm_values(found), sort_keys=False), nl=False)
+
+
+@connect.command()
+@pipeline_option
+@json_option
+def prepare(path: Path, as_json: bool) -> None:
+    """Make the topics and the signal tables that connectors need, and no connector.
+
+    For connectors that somebody else makes, such as Strimzi. Safe to call again.
+
+    Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when Kafka or a source
+    does not answer.
+    """
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        prepare_sources(pipeline)
+    for source, name in _chosen(pipeline, ()):
+        _say(ConnectorAction(source.name, name, "prepared"), as_json=as_json)
 
 
 @connect.command()

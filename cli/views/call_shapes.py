@@ -53,12 +53,12 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorAction:
-    """What ``shardmerge connect restart`` and ``delete`` did to one connector.
+    """What ``shardmerge connect restart``, ``delete`` and ``prepare`` did for one connector.
 
     Attributes:
         source: The source that it reads.
         name: Its name in Kafka Connect.
-        done: ``restarted``, ``deleted``, or ``there was none``.
+        done: ``restarted``, ``deleted``, ``prepared``, or ``there was none``.
     """
 
     source: str

@@ -16,7 +16,7 @@ from importlib import resources
 FILES = (
     "sources", "conflicts", "commands", "rows", "waits", "warnings", "existing_rows", "statements",
     "contracts", "target", "stack", "config", "findings", "rebuild", "failover", "cutover", "drift",
-    "pages", "internal",
+    "pages", "deployment", "internal",
 )  # fmt: skip
 """The names of the families' files, in the order of their numbers."""
 

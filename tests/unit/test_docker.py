@@ -218,7 +218,7 @@ def test_an_image_starts_a_command_of_the_wheel(dockerfile: Path, tmp_path: Path
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 
     entry, default = (
-        json.loads(re.search(rf"^{word} (\[.*\])$", text, re.MULTILINE)[1])  # type: ignore[index]
+        json.loads(re.findall(rf"^{word} (\[.*\])$", text, re.MULTILINE)[-1])  # of the last stage
         for word in ("ENTRYPOINT", "CMD")
     )
     assert entry == [*scripts]
@@ -232,6 +232,11 @@ def test_the_watchdog_of_the_line_makes_the_connectors(tmp_path: Path) -> None:
     words = SERVICES["watchdog"]["command"]
     assert read_by_the_command(words, tmp_path) == "shardmerge connect watch"
     assert "--create" in words
+
+
+def test_the_sink_of_the_line_runs_the_sink(tmp_path: Path) -> None:
+    words = SERVICES["sink"]["command"]
+    assert read_by_the_command(words, tmp_path) == "shardmerge sink"
 
 
 def test_the_unit_of_systemd_runs_a_pipeline_and_stops_its_parts_in_order(tmp_path: Path) -> None:

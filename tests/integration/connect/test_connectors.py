@@ -21,7 +21,7 @@ from shardmerge.connectors.connect.exactly_once import check_connector, check_wo
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.debezium.source_config import connector_config
-from shardmerge.connectors.deploy import deploy_connectors
+from shardmerge.connectors.deploy import deploy_connectors, prepare_sources
 from shardmerge.connectors.reread_watch import RereadWatch
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.local.servers.stack import LocalStack
@@ -90,6 +90,29 @@ def test_a_connector_is_created_once_and_updated_when_it_differs(
     rest.delete(name)
     assert rest.connectors() == ()
     rest.delete(name)
+
+
+def test_a_connector_that_somebody_else_makes_finds_what_it_needs(
+    play: Play, rest: ConnectRest
+) -> None:
+    """As Strimzi does with what ``shardmerge connect render`` prints."""
+    source = play.pipeline.sources[0]
+    name = connector_name(play.pipeline, source)
+    config = connector_config(play.pipeline, source)
+
+    prepare_sources(play.pipeline)
+    assert rest.connectors() == ()
+    assert rest.create_or_update(name, config)
+    rest.wait_running(name)
+    with play.sql() as run, play.reader(play.topic("t")) as rows:
+        run("CREATE TABLE t (id INT PRIMARY KEY)")
+        wait_for_snapshot(play)
+        run("INSERT INTO t VALUES (1)")
+        assert rows.next()["after"] == {"id": 1}
+    prepare_sources(play.pipeline)
+    # The watchdog's own way finds nothing to change.
+    assert deploy_connectors(play.pipeline, rest) == (name,)
+    assert not rest.create_or_update(name, config)
 
 
 def test_a_connector_that_cannot_log_in_is_refused_with_the_reason(

@@ -69,7 +69,7 @@ def completed(*words: str) -> list[str]:
 
 def test_commands_options_and_sources_are_completed(tmp_path: Path) -> None:
     assert completed("ex") == ["explain", "explain-code", "export"]
-    assert completed("connect", "re") == ["restart"]
+    assert completed("connect", "re") == ["render", "restart"]
     assert "--failed" in completed("connect", "restart", "--")
     assert "unlock-execute" in completed("command", "unlock-")
     file = tmp_path / "pipeline.toml"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.bundles import without_passwords
@@ -14,6 +16,7 @@ from shardmerge.cli.main import main
 from shardmerge.cli.views.call_shapes import ConnectorAction
 from shardmerge.cli.views.shapes import ConnectorState
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, TaskStatus
+from shardmerge.connectors.debezium.connector_resources import ConnectorResource
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
@@ -154,3 +157,48 @@ def test_delete_asks_and_takes_connectors_that_read_whole_tables_along(
     assert found.exit_code == 0
     assert set(cluster.states) == {"p.s2"}
     assert "p.s1: there was none" in connect(tmp_path, "delete", "s1", "--yes").stdout
+
+
+@pytest.fixture
+def guarded_file(tmp_path: Path) -> Path:
+    given = without_passwords(pipeline())
+    sources = tuple(replace(s, password="env:SOURCE_PASSWORD") for s in given.sources)
+    file = tmp_path / "guarded.toml"
+    file.write_text(pipeline_text(replace(given, sources=sources)))
+    return file
+
+
+def rendered(file: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, ["connect", "render", "--pipeline", str(file), *words])
+
+
+def test_the_connectors_are_printed_as_values_resources_or_json(guarded_file: Path) -> None:
+    values = yaml.safe_load(rendered(guarded_file).stdout)["strimzi"]["connectors"]
+    of_cluster = rendered(guarded_file, "--form", "resources", "--cluster", "line")
+    resources = list(yaml.safe_load_all(of_cluster.stdout))
+    lines = [json.loads(line) for line in rendered(guarded_file, "--json").stdout.splitlines()]
+    names = ["p.s1", "p.s2"]
+    assert [each["name"] for each in values] == names
+    assert [each["metadata"]["name"] for each in resources] == names
+    assert [from_plain(ConnectorResource, line).name for line in lines] == names
+    [one] = yaml.safe_load(rendered(guarded_file, "s2").stdout)["strimzi"]["connectors"]
+    assert one == values[1]
+
+
+@pytest.mark.parametrize("words", [("--form", "resources"), ("--cluster", "line")])
+def test_resources_need_the_cluster_that_runs_them(
+    guarded_file: Path, words: tuple[str, ...]
+) -> None:
+    assert rendered(guarded_file, *words).exit_code == 2
+
+
+def test_what_connectors_need_is_made_without_a_connector(
+    cluster: Cluster, guarded_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared: list[Pipeline] = []
+    monkeypatch.setattr(module, "prepare_sources", prepared.append)
+    words = ["connect", "prepare", "--pipeline", str(guarded_file), "--json"]
+    found = CliRunner().invoke(main, words)
+    assert [action.done for action in actions(found)] == ["prepared", "prepared"]
+    assert [each.name for each in prepared] == ["p"]
+    assert cluster.done == []

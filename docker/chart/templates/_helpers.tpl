@@ -1,0 +1,155 @@
+{{- define "shardmerge.name" -}}
+{{- if contains .Chart.Name .Release.Name -}}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else -}}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" }}{{- end -}}
+{{- end -}}
+
+{{- define "shardmerge.selector" -}}
+app.kubernetes.io/name: {{ .root.Chart.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .part }}
+{{- end -}}
+
+{{- define "shardmerge.labels" -}}
+{{ include "shardmerge.selector" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
+{{- end -}}
+
+{{- define "shardmerge.image" -}}
+{{- $of := .image -}}
+{{- if $of.digest -}}{{ $of.repository }}@{{ $of.digest }}
+{{- else -}}{{ $of.repository }}:{{ $of.tag | default .root.Chart.AppVersion }}{{- end -}}
+{{- end -}}
+
+{{- define "shardmerge.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}{{ .Values.serviceAccount.name | default (include "shardmerge.name" .) }}
+{{- else -}}{{ .Values.serviceAccount.name | default "default" }}{{- end -}}
+{{- end -}}
+
+{{- define "shardmerge.configMap" -}}
+{{- .Values.existingConfigMap | default (printf "%s-pipeline" (include "shardmerge.name" .)) -}}
+{{- end -}}
+
+{{- /* The variables of a part: its passwords, and its own env. */ -}}
+{{- define "shardmerge.env" -}}
+{{- $part := .part -}}
+- {name: SHARDMERGE_LOG_FORMAT, value: {{ .root.Values.logFormat | quote }}}
+- {name: HOME, value: /tmp}
+{{- range .root.Values.passwords }}
+{{- if has $part .parts }}
+- name: {{ .variable }}
+  valueFrom: {secretKeyRef: {name: {{ .secret | quote }}, key: {{ .key | quote }}}}
+{{- end }}
+{{- end }}
+{{- with (index .root.Values $part).env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "shardmerge.mounts" -}}
+{{- $part := .part -}}
+- {name: pipeline, mountPath: /etc/shardmerge/pipeline.toml, subPath: pipeline.toml, readOnly: true}
+- {name: tmp, mountPath: /tmp}
+{{- range $at, $file := .root.Values.files }}
+{{- if has $part $file.parts }}
+- {name: file-{{ $at }}, mountPath: {{ $file.path | quote }}, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "shardmerge.volumes" -}}
+{{- $part := .part -}}
+- name: pipeline
+  configMap: {name: {{ include "shardmerge.configMap" .root }}}
+- name: tmp
+  emptyDir: {{ (index .root.Values $part).tmp | default dict | toJson }}
+{{- range $at, $file := .root.Values.files }}
+{{- if has $part $file.parts }}
+- name: file-{{ $at }}
+  secret: {secretName: {{ $file.secret | quote }}, defaultMode: 0440}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "shardmerge.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "shardmerge.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- /* What pods of a part have in common, besides containers and volumes. */ -}}
+{{- define "shardmerge.pod" -}}
+{{- $of := index .root.Values .part -}}
+serviceAccountName: {{ include "shardmerge.serviceAccount" .root }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+terminationGracePeriodSeconds: {{ $of.terminationGracePeriodSeconds }}
+securityContext:
+  {{- include "shardmerge.podSecurity" . | nindent 2 }}
+{{- with .root.Values.imagePullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $of.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $of.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $of.affinity }}
+affinity: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "shardmerge.podMeta" -}}
+labels:
+  {{- include "shardmerge.labels" . | nindent 2 }}
+annotations:
+  # A pod reads the pipeline file when it starts: a new file needs new pods.
+  shardmerge/pipeline: {{ .root.Values.pipeline | sha256sum }}
+  {{- with (index .root.Values .part).podAnnotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "shardmerge.budget" -}}
+{{- $of := index .root.Values .part -}}
+{{- if $of.podDisruptionBudget.enabled }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include "shardmerge.name" .root }}-{{ .part }}
+  labels:
+    {{- include "shardmerge.labels" . | nindent 4 }}
+spec:
+  maxUnavailable: {{ $of.podDisruptionBudget.maxUnavailable }}
+  selector:
+    matchLabels:
+      {{- include "shardmerge.selector" . | nindent 6 }}
+{{- end }}
+{{- end -}}
+
+{{- /* Prometheus' job is named by the Service's label: alerts go by it. */ -}}
+{{- define "shardmerge.service" -}}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "shardmerge.name" .root }}-{{ .part }}
+  labels:
+    {{- include "shardmerge.labels" . | nindent 4 }}
+    shardmerge/job: shardmerge-{{ .part }}
+spec:
+  selector:
+    {{- .selector | default (include "shardmerge.selector" .) | nindent 4 }}
+  ports: [{name: http, port: {{ .port }}, targetPort: {{ .port }}}]
+{{- end -}}

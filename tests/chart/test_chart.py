@@ -1,0 +1,203 @@
+"""The Helm chart, rendered by Helm and held against the resources' schemas by kubeconform."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from shardmerge.cli.bundles import without_passwords
+from shardmerge.cli.main import main
+from shardmerge.schemas.pipeline.text import pipeline_text
+from tests.chart.schemas import KUBERNETES
+from tests.recorded import pipeline
+from tests.unit.test_docker import read_by_the_command
+
+ROOT = Path(__file__).resolve().parents[2]
+CHART = ROOT / "docker" / "chart"
+BUILT = ROOT / "build" / "chart"
+GIVEN = sorted((CHART / "ci").glob("*.yaml"))
+PARTS = ("Deployment", "StatefulSet")
+BY_WATCHDOG = ("--set", "watchdog.create=false")
+
+
+def helm(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(BUILT / "bin" / "helm"), "template", "shop", str(CHART)]
+    command += ["--kube-version", KUBERNETES, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def rendered(*words: str) -> list[dict[str, Any]]:
+    found = helm(*words)
+    assert found.returncode == 0, found.stderr
+    return [each for each in yaml.safe_load_all(found.stdout) if each]
+
+
+def faults(manifests: list[dict[str, Any]]) -> str:
+    """What kubeconform finds; "" when every resource has a schema and fits."""
+    command = [str(BUILT / "bin" / "kubeconform"), "-strict"]
+    place = "{{.ResourceKind}}{{.KindSuffix}}.json"
+    command += ["-schema-location", str(BUILT / "schemas" / place)]
+    found = subprocess.run(
+        command, input=yaml.safe_dump_all(manifests), capture_output=True, text=True, check=False
+    )
+    return "" if found.returncode == 0 else found.stdout + found.stderr
+
+
+def pods(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for each in manifests:
+        if each["kind"] in PARTS:
+            yield each["spec"]["template"]
+
+
+@pytest.fixture
+def connectors(tmp_path: Path) -> Path:
+    """Values with connectors, as the command prints them."""
+    given = without_passwords(pipeline())
+    sources = tuple(replace(s, password="env:SOURCE_PASSWORD") for s in given.sources)
+    file = tmp_path / "pipeline.toml"
+    file.write_text(pipeline_text(replace(given, sources=sources)))
+    printed = CliRunner().invoke(main, ["connect", "render", "--pipeline", str(file)])
+    assert printed.exit_code == 0, printed.output
+    values = tmp_path / "connectors.yaml"
+    values.write_text(printed.stdout)
+    return values
+
+
+@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
+def test_what_the_chart_renders_fits_the_schemas(values: Path) -> None:
+    assert faults(rendered("-f", str(values))) == ""
+
+
+def test_the_connectors_of_the_command_fit_strimzis_schema(connectors: Path) -> None:
+    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
+    manifests = rendered(*words)
+    made = [each for each in manifests if each["kind"] == "KafkaConnector"]
+    listed = yaml.safe_load(connectors.read_text())["strimzi"]["connectors"]
+    assert [each["spec"]["config"] for each in made] == [each["config"] for each in listed]
+    assert faults(manifests) == ""
+    [cluster] = [each for each in manifests if each["kind"] == "KafkaConnect"]
+    assert cluster["metadata"]["annotations"] == {"strimzi.io/use-connector-resources": "true"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "key"),
+    [
+        ("Deployment", ("spec", "template", "spec"), "serviceAcountName"),
+        ("StatefulSet", ("spec",), "replica"),
+        ("ServiceMonitor", ("spec",), "endpoint"),
+        ("Kafka", ("spec", "kafka"), "replicas"),
+        ("KafkaConnect", ("spec",), "externalConfiguration"),
+        ("KafkaNodePool", ("spec",), "role"),
+    ],
+)
+def test_a_field_that_no_resource_has_would_be_found(
+    kind: str, place: tuple[str, ...], key: str
+) -> None:
+    """``kafka.replicas`` and ``externalConfiguration`` were fields of Strimzi's older versions."""
+    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"))
+    node = next(each for each in manifests if each["kind"] == kind)
+    for name in place:
+        node = node[name]
+    node[key] = 1
+    assert key in faults(manifests)
+
+
+@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
+def test_no_container_is_root_or_writes_into_its_image(values: Path) -> None:
+    for pod in pods(rendered("-f", str(values))):
+        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        for container in pod["spec"]["containers"]:
+            context = container["securityContext"]
+            assert context["readOnlyRootFilesystem"] is True
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"] == {"drop": ["ALL"]}
+            # What it may write: its working directory is a volume.
+            mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
+            assert container["workingDir"] in mounted
+            assert "/tmp" in mounted
+
+
+@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
+def test_each_part_is_a_call_of_the_command(values: Path, tmp_path: Path) -> None:
+    called = {
+        read_by_the_command(container["args"], tmp_path)
+        for pod in pods(rendered("-f", str(values)))
+        for container in pod["spec"]["containers"]
+    }
+    sink = {"shardmerge sink"} if values.stem != "spark-operator" else set()
+    assert called == {"shardmerge agents", "shardmerge connect watch", *sink}
+
+
+@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
+def test_a_probe_and_a_service_ask_the_port_that_the_command_serves(values: Path) -> None:
+    manifests = rendered("-f", str(values))
+    served = {
+        container["name"]: container["ports"][0]["containerPort"]
+        for pod in pods(manifests)
+        for container in pod["spec"]["containers"]
+        if str(container["ports"][0]["containerPort"]) in container["args"]
+    }
+    parts = [each for each in manifests if each["kind"] in PARTS]
+    assert len(served) == len(parts)
+    for service in (each for each in manifests if each["kind"] == "Service"):
+        part = service["spec"]["selector"]["app.kubernetes.io/component"]
+        assert service["spec"]["ports"][0]["targetPort"] == served.get(part, 9401)
+
+
+def test_a_password_is_where_it_is_used_and_nowhere_else() -> None:
+    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"))
+    used = {
+        container["name"]: {
+            each["name"] for each in container["env"] if "secretKeyRef" in each.get("valueFrom", {})
+        }
+        for pod in pods(manifests)
+        for container in pod["spec"]["containers"]
+    }
+    assert used == {"agents": set(), "watchdog": {"SOURCE_PASSWORD"}, "sink": {"TARGET_PASSWORD"}}
+    [connect] = [each for each in manifests if each["kind"] == "KafkaConnect"]
+    [given] = connect["spec"]["template"]["connectContainer"]["env"]
+    assert given["name"] == "SOURCE_PASSWORD"
+    # Beside what the values say of the template.
+    assert connect["spec"]["template"]["pod"] == {"terminationGracePeriodSeconds": 60}
+
+
+def test_another_pipeline_file_gives_new_pods() -> None:
+    smallest = ["-f", str(CHART / "ci" / "smallest.yaml")]
+    before, after = (
+        [pod["metadata"]["annotations"] for pod in pods(rendered(*smallest, *more))]
+        for more in ([], ["--set", "pipeline=changed"])
+    )
+    assert len(before) == len(after) == 3
+    assert all(old != new for old, new in zip(before, after, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "--set-file pipeline=FILE"),
+        (("--set", "pipeline=x", "--set", "sink.kind=job"), "sink.kind"),
+        (("--set", "pipeline=x", "--set", "strimzi.connect.enabled=true"), "--target strimzi"),
+        (("--set", "pipeline=x", "--set", "strimzi.connectors[0].name=a"), "watchdog.create"),
+    ],
+)
+def test_values_that_give_no_line_are_refused(words: tuple[str, ...], told: str) -> None:
+    found = helm(*words)
+    assert found.returncode != 0
+    assert told in found.stderr
+
+
+def test_the_chart_is_of_the_version_of_the_project() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    spark = values["sink"]["sparkApplication"]["sparkVersion"]
+    assert f"\npyspark=={spark} " in (ROOT / "requirements.lock").read_text()
