@@ -102,6 +102,6 @@ def test_rows_of_a_target_that_was_cut_over_are_not_written_and_not_searched_for
     session = connection.session = cast(Any, Refusing())
     monkeypatch.setattr(connection.control, "fence", fence)
     monkeypatch.setattr(connection, "write", lambda target, batches: pytest.fail("written"))
-    with pytest.raises(TargetClosed, match=r"m\.t was cut over"):
+    with pytest.raises(TargetClosed, match=r"m\.t is not changed: the target was cut over"):
         commit([a_round(600)], connection)
     assert session.begun == 1
