@@ -250,7 +250,8 @@ def initialise(program: Program, directory: Path, data: Path) -> None:
     script = b""
     if program.name.startswith("mariadb"):
         (data / "mysql").mkdir(parents=True)
-        command += ["--bootstrap"]
+        # A MariaDB that starts removes the temporary tables of others from a common folder.
+        command += ["--bootstrap", f"--tmpdir={directory.absolute()}"]
         prefix = "mariadb" if (program.share / "mariadb_system_tables.sql").exists() else "mysql"
         pieces = [
             (program.share / f"{prefix}_{name}").read_bytes() for name in _MARIADB_SYSTEM_TABLES

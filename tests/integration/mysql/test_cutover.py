@@ -274,7 +274,7 @@ def test_two_calls_for_one_target_exclude_each_other(merged: Target) -> None:
     other = TargetServer(merged.pipeline, TARGET)
     with (
         merged.server.store.held(),
-        pytest.raises(TargetError, match="another call"),
+        pytest.raises(TargetError, match="another shardmerge cutover or rebuild"),
         other.store.held(),
     ):
         pass

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,7 @@ from tests.running import wait_for
 
 SERVERS = ("mysql80", "mariadb1011")
 CONTROL, PIPELINE = "shardmerge_lease", "p"
+ROOT = Path(__file__).resolve().parents[3]
 HOLDER = """
 import sys, time
 from tests.integration.mysql.test_lease import lease_at
@@ -83,7 +86,9 @@ def test_a_sink_that_was_killed_frees_the_lease_at_once(
     port: int, leases: Callable[[], MySqlLease]
 ) -> None:
     command = [sys.executable, "-c", HOLDER, str(port)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+    # The tests' own folder is on the path only by the working directory.
+    env = {**os.environ, "PYTHONSAFEPATH": ""}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, cwd=ROOT) as holder:
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"

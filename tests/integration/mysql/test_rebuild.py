@@ -203,7 +203,7 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
 
     assert server.swap.drop_old(swapped).stage is Stage.ENDED
     assert rebuilt.control.swaps() == record.number
-    assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%'") == []
+    assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == []
 
 
 def test_a_task_of_the_shadow_s_sink_that_is_left_writes_nothing(rebuilt: Rebuilt) -> None:
@@ -223,7 +223,7 @@ def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt
     assert rebuilt.control.closed_targets() == {}
     assert rebuilt.control.offsets()[ROWS] == 50
     assert rebuilt.query(f"SELECT * FROM {TARGET.sql}") == [(1,)]
-    assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%'") == []
+    assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == []
     _is_forgotten(rebuilt, record)
     with pytest.raises(ConfigError) as found:
         shadow_merge(rebuilt.pipeline, TARGET)

@@ -64,7 +64,9 @@ def test_another_epoch_is_refused() -> None:
 
 def test_a_closed_target_is_refused_by_the_query_that_takes_the_lock() -> None:
     session = _Session("8.0.15", closed=True)
-    with pytest.raises(TargetClosed, match=r"merged\.t is not changed: the target was cut over") as found:
+    with pytest.raises(
+        TargetClosed, match=r"merged\.t is not changed: the target was cut over"
+    ) as found:
         store(session).fence(7, TargetTable("merged", "t"))
     assert (found.value.code, found.value.retryable) == ("SM-1617", True)
     [sql] = session.asked
