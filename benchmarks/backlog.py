@@ -164,7 +164,7 @@ def standing_still(line: Line) -> Iterator[None]:
 def applied(line: Line) -> Iterator[Callable[[], dict[Any, int]]]:
     """Asks for the offsets that the sink has committed with their rows, over one connection."""
     target = line.pipeline.target
-    session = MySqlSession(MySqlAddress(target.host, target.port, target.user, target.password))
+    session = MySqlSession(MySqlAddress.of(target))
     try:
         control = ControlStore(session, target.control_database, line.pipeline.name)
         yield lambda: dict(control.offsets())

@@ -121,7 +121,7 @@ class Bench:
         """Seconds of the same rows into a table of their own, by SELECT and LOAD DATA."""
         self.line.hand_over()
         target = self.line.pipeline.target
-        address = MySqlAddress(target.host, target.port, target.user, target.password)
+        address = MySqlAddress.of(target)
         with self.line.connect_target() as connection, connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS merged.by_hand")
             cursor.execute(f"CREATE TABLE merged.by_hand ({COLUMNS})")

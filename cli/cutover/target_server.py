@@ -35,7 +35,7 @@ class TargetServer:
         where = pipeline.target
         self._target = target
         wait_s = pipeline.sink.lock_wait_timeout_s
-        address = MySqlAddress(where.host, where.port, where.user, where.password, where.tls)
+        address = MySqlAddress.of(where)
         self._session = MySqlSession(address, lock_wait_timeout_s=wait_s)
         self._control = ControlStore(self._session, where.control_database, pipeline.name)
         self.store = CutoverStore(self._session, self._control, pipeline.name, target, wait_s)

@@ -72,7 +72,7 @@ class DriftReader:
 
     def __init__(self, pipeline: Pipeline) -> None:
         target = pipeline.target
-        address = MySqlAddress(target.host, target.port, target.user, target.password, target.tls)
+        address = MySqlAddress.of(target)
         self._session = MySqlSession(address)
         self._pipeline = pipeline.name
         self._dialect: Dialect = dialect_of(target.kind, target.version)

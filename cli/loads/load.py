@@ -70,7 +70,7 @@ def load(path: Path, watch: bool, as_json: bool) -> None:
 def loads_of(pipeline: Pipeline) -> Callable[[], Sequence[Load]]:
     """A function that reads each shard's latest load from the target; it raises ``TargetError``."""
     target = pipeline.target
-    address = MySqlAddress(target.host, target.port, target.user, target.password, target.tls)
+    address = MySqlAddress.of(target)
     session = MySqlSession(address)
     store = LoadStore(session, target.control_database, pipeline.name)
 

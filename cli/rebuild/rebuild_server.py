@@ -32,7 +32,7 @@ class RebuildServer:
     def __init__(self, pipeline: Pipeline, target: TargetTable) -> None:
         where, self._name, self._target = pipeline.target, pipeline.name, target
         wait_s = pipeline.sink.lock_wait_timeout_s
-        address = MySqlAddress(where.host, where.port, where.user, where.password, where.tls)
+        address = MySqlAddress.of(where)
         session = self._session = MySqlSession(address, lock_wait_timeout_s=wait_s)
         control = ControlStore(session, where.control_database, self._name)
         self._journal = control.table("ddl_journal")

@@ -22,6 +22,7 @@ from shardmerge.schemas.model.server_facts import (
     kind_and_version,
     server_facts,
 )
+from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.schemas.pipeline.tls import Tls
 
 from . import tidb_loads
@@ -43,6 +44,11 @@ class MySqlAddress:
     user: str
     password: str
     tls: Tls = field(default_factory=Tls)
+
+    @classmethod
+    def of(cls, target: Target) -> MySqlAddress:
+        """The address that a pipeline file gives its target."""
+        return cls(target.host, target.port, target.user, target.password, target.tls)
 
 
 class MySqlSession:

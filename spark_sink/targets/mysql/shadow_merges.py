@@ -25,9 +25,7 @@ def shadow_merge(pipeline: Pipeline, target: TargetTable) -> Merge:
         TargetError: The target does not answer (``retryable``).
     """
     server = pipeline.target
-    session = MySqlSession(
-        MySqlAddress(server.host, server.port, server.user, server.password, server.tls)
-    )
+    session = MySqlSession(MySqlAddress.of(server))
     try:
         control = ControlStore(session, server.control_database, pipeline.name)
         store = RebuildStore(session, control, server.control_database, pipeline.name)

@@ -28,9 +28,7 @@ class MySqlTarget:
 
     def __init__(self, settings: SinkSettings, pipeline: Pipeline) -> None:
         target = self._target = pipeline.target
-        self._address = MySqlAddress(
-            target.host, target.port, target.user, target.password, target.tls
-        )
+        self._address = MySqlAddress.of(target)
         self.config = ApplyConfig(
             kafka=pipeline.kafka,
             target=self._address,

@@ -49,7 +49,7 @@ class Rebuilt:
 
     def __init__(self, pipeline: Pipeline) -> None:
         where, self.pipeline = pipeline.target, pipeline
-        address = MySqlAddress(where.host, where.port, where.user, where.password)
+        address = MySqlAddress.of(where)
         self.session = MySqlSession(address, lock_wait_timeout_s=1)
         for number in (1, 2):
             self.run(

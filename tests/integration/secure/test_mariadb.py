@@ -96,7 +96,7 @@ def test_a_connector_for_mariadb_with_a_wrong_ca_is_refused(played: Played, sour
 
 def test_mariadb_takes_rows_over_an_encrypted_connection(played: Played, source: Source) -> None:
     target = replace(played.secured.line.pipeline.target, port=source.port)
-    address = MySqlAddress(target.host, target.port, target.user, target.password, target.tls)
+    address = MySqlAddress.of(target)
     session = MySqlSession(address)
     try:
         session.execute("CREATE DATABASE merged")

@@ -128,7 +128,7 @@ def expired_port(played: Played) -> Iterator[int]:
 @pytest.mark.parametrize("case", CASES)
 def test_mysql_refuses_and_the_sink_says_why(played: Played, expired_port: int, case: str) -> None:
     found = _wrong_server(played, played.secured.line.pipeline.target, case, expired_port)
-    address = MySqlAddress(found.host, found.port, found.user, found.password, found.tls)
+    address = MySqlAddress.of(found)
     with pytest.raises(TargetLost, match=_MYSQL_SAYS[case]) as refused:
         MySqlSession(address).query("SELECT 1")
     assert not refused.value.retryable

@@ -172,7 +172,7 @@ def test_the_server_takes_no_connection_that_is_not_encrypted(played: Played) ->
 
 def test_rows_are_loaded_over_an_encrypted_connection(played: Played) -> None:
     target = played.secured.line.pipeline.target
-    address = MySqlAddress(target.host, target.port, target.user, target.password, target.tls)
+    address = MySqlAddress.of(target)
     session = MySqlSession(address)
     try:
         session.execute("CREATE TABLE merged.loaded (a INT PRIMARY KEY)")
