@@ -9,7 +9,6 @@ import click
 
 from shardmerge.cli.clients import topic_reader
 from shardmerge.cli.validation.applied_offsets import control_offsets, reached
-from shardmerge.cli.validation.report import report_of
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.saved_state import StateFile
 from shardmerge.cli.validation.server_rows import ServerRows
@@ -136,13 +135,7 @@ class Proving:
             state=StateFile(None, self._pipeline.name, ()),
             before=before,
         )
-        report = report_of(
-            run.validation,
-            version=run.known.version,
-            obstacles=run.obstacles,
-            seconds=seconds,
-            stopped=run.stopped,
-        )
+        report = run.report(seconds)
         table = run.validation.table
         assert basis is not None
         what, unprovable = self._what(run), reason_to_prove_nothing(table)

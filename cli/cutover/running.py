@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from shardmerge.cli.validation.line_passing import LinePassing
+from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
 from shardmerge.connectors.formats.stored_record import iso_time
@@ -26,7 +27,6 @@ from .seen import ENDS, Act, Reason, Seen, Step, Wishes
 from .target_server import TargetServer
 
 _COMPARISONS = frozenset({Act.COMPARE, Act.PROVE, Act.COMPARE_BACK})
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,16 +190,7 @@ def _differs(report: ValidatedTarget, act: Act) -> Reason | None:
     """Why a comparison proves nothing; None when all rows were compared and are equal."""
     if report.is_clean:
         return None
-    keys = ["(" + ", ".join(row.key) + ")" for row in report.differences[:_SHOWN]]
-    told = [
-        f"rows that differ: {len(report.differences)}, such as {', '.join(keys)}" if keys else "",
-        f"rows that changed each time they were read: {len(report.unsettled)}"
-        if report.unsettled
-        else "",
-        f"shards that could not be compared: {report.obstacles}" if report.obstacles else "",
-        report.stopped,
-    ]
-    text = f"{report.target}: {'; '.join(part for part in told if part)}"
+    text = f"{report.target}: {shortfalls(report)}"
     if act is Act.COMPARE_BACK and report.differences:
         return Reason(
             "SM-6712",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from shardmerge.cli.loads.load import in_words, known_rows, watched
 from shardmerge.cli.screen import progress_of
+from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
 from shardmerge.cli.views.reading import read_picture
@@ -31,7 +32,6 @@ _NOTICED_S = 2.5
 """The pipeline's sink notices within a second that the target is closed. It stays closed longer, so
 that the sink reads its state anew before it does anything."""
 _HINDERED_S = 2.0
-_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,18 +246,10 @@ class RebuildRun:
 
 def _differs(report: ValidatedTarget, hindered: Sequence[str]) -> Obstacle:
     """Why a comparison does not show that the new table is right."""
-    keys = [f"{row.kind} ({', '.join(row.key)})" for row in report.differences[:_SHOWN]]
-    told = [
-        f"rows that differ: {len(report.differences)}, such as {', '.join(keys)}" if keys else "",
-        f"rows that changed each time they were read: {len(report.unsettled)}"
-        if report.unsettled
-        else "",
-        f"not compared: {', '.join(hindered)}" if report.obstacles else "",
-        report.stopped,
-    ]
+    told = shortfalls(report, hindered, kinds=True)
     return Obstacle(
         "SM-6508",
-        f"the new table was compared with the shards: {'; '.join(part for part in told if part)}",
+        f"the new table was compared with the shards: {told}",
         "run the command again: it compares once more. --abort drops the new table; --unvalidated "
         "swaps without a comparison",
     )

@@ -6,14 +6,12 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from shardmerge.cli.validation.applied_offsets import control_offsets
-from shardmerge.cli.validation.line_passing import LinePassing
-from shardmerge.cli.validation.progress_lines import ProgressLines
-from shardmerge.cli.validation.report import report_of
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.saved_state import StateFile
 from shardmerge.cli.validation.server_rows import ServerRows
-from shardmerge.cli.validation.target_run import Limits, TargetRun
+from shardmerge.cli.validation.target_run import Limits
 from shardmerge.cli.validation.topic_facts import TopicFacts
+from shardmerge.cli.validation.whole_target import compare_target
 from shardmerge.cli.views.picture import Decided, Picture
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import RowTopics
@@ -48,31 +46,21 @@ def compare_shadow(
     def shown(picture: Picture) -> Picture:
         return shadow_picture(picture, record, server.executed(name, table))
 
-    applied = control_offsets(replace(pipeline, name=name))
-    servers, watcher = ServerRows(pipeline), ProgressLines(str(table))
+    servers = ServerRows(pipeline)
     try:
-        run = TargetRun(
-            TopicFacts(pipeline, shown).of(table),
-            (),
-            servers=servers,
-            passing=lambda shards: LinePassing(pipeline, shards, limits.patience_s, applied),
+        run, seconds = compare_target(
+            pipeline,
+            table,
+            TopicFacts(pipeline, shown),
+            servers,
             limits=limits,
             state=StateFile(None, name, ()),
-            watcher=watcher,
+            applied=control_offsets(replace(pipeline, name=name)),
         )
-        run.run()
     finally:
-        watcher.close()
         servers.close()
-    report = report_of(
-        run.validation,
-        version=run.known.version,
-        obstacles=run.obstacles,
-        seconds=0.0,
-        stopped=run.stopped,
-    )
     hindered = [each for each in run.known.shards if each.obstacle]
-    return report, tuple(f"{each.shard}: {each.obstacle}" for each in hindered)
+    return run.report(seconds), tuple(f"{each.shard}: {each.obstacle}" for each in hindered)
 
 
 def shadow_picture(

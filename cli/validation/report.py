@@ -13,6 +13,9 @@ from shardmerge.spark_sink.validation.table_validation import TableValidation
 
 from .report_shapes import RowDifference, ValidatedTarget
 
+_SHOWN = 3
+"""So many keys are named where a sentence tells of differences."""
+
 
 def report_of(
     validation: TableValidation,
@@ -105,6 +108,34 @@ def _shown(kind: ColumnType, text: str) -> str:
     if kind.is_string:
         return bytes.fromhex(text).decode(errors="replace")
     return f"0x{text}" if kind.is_binary else text
+
+
+def shortfalls(
+    report: ValidatedTarget, not_compared: Sequence[str] = (), *, kinds: bool = False
+) -> str:
+    """What keeps a comparison from proving that all rows are equal, as parts of a sentence.
+
+    Args:
+        report: The comparison; it is not clean.
+        not_compared: For each shard that was not compared the reason; empty to tell only how many.
+        kinds: Whether each key is told with the kind of its difference.
+    """
+    parts = []
+    if report.differences:
+        shown = [
+            f"{row.kind + ' ' if kinds else ''}({', '.join(row.key)})"
+            for row in report.differences[:_SHOWN]
+        ]
+        parts.append(f"rows that differ: {len(report.differences)}, such as {', '.join(shown)}")
+    if report.unsettled:
+        parts.append(f"rows that changed each time they were read: {len(report.unsettled)}")
+    if report.obstacles and not_compared:
+        parts.append(f"not compared: {', '.join(not_compared)}")
+    elif report.obstacles:
+        parts.append(f"shards that could not be compared: {report.obstacles}")
+    if report.stopped:
+        parts.append(report.stopped)
+    return "; ".join(parts)
 
 
 def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -11,13 +11,15 @@ from typing import Protocol
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.loading.load_turns import RateBudget
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, compared_table
-from shardmerge.spark_sink.validation.doubts import Doubt, Key
+from shardmerge.spark_sink.validation.doubts import Difference, Doubt, Key
 from shardmerge.spark_sink.validation.table_validation import (
     Passing,
     Servers,
     TableValidation,
 )
 
+from .report import report_of
+from .report_shapes import ValidatedTarget
 from .saved_state import StateFile
 from .server_rows import OtherTable
 from .table_facts import TableFacts
@@ -103,6 +105,19 @@ class TargetRun:
         """How many of the wanted shards are not compared."""
         wanted = [s for s in self.known.shards if not self._only or s.shard in self._only]
         return sum(bool(shard.obstacle) for shard in wanted)
+
+    def report(
+        self, seconds: float, repairs: Mapping[Difference, str] | None = None
+    ) -> ValidatedTarget:
+        """The shape of the comparison at its end; see ``report.report_of``."""
+        return report_of(
+            self.validation,
+            version=self.known.version,
+            obstacles=self.obstacles,
+            seconds=seconds,
+            stopped=self.stopped,
+            repairs=repairs,
+        )
 
     def run(self, keys: Sequence[Key] | None = None) -> None:
         """Compare everything; ``validation`` and ``stopped`` say what was found.

@@ -25,7 +25,7 @@ from shardmerge.spark_sink.process.settings import settings_from
 
 from . import repairs
 from .applied_offsets import Applied, control_offsets
-from .report import lines, report_of
+from .report import lines
 from .report_shapes import ValidatedTarget
 from .rounds import Round, keep_comparing
 from .saved_state import StateFile
@@ -245,14 +245,7 @@ def _validated(
     told = {}
     if call.repair == "sql":
         told = repairs.statements(validation.table, validation.differences, servers)
-    report = report_of(
-        validation,
-        version=run.known.version,
-        obstacles=run.obstacles,
-        seconds=seconds,
-        stopped=run.stopped,
-        repairs=told,
-    )
+    report = run.report(seconds, told)
     _tell(report, as_json=call.as_json)
     if call.repair == "reread":
         conditions, notes = repairs.requests(validation.table, validation.differences)

@@ -1,4 +1,4 @@
-"""One comparison of a whole target, as ``validate`` and ``cutover`` run it."""
+"""One comparison of a whole target, as ``validate``, ``cutover`` and ``rebuild`` run it."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import pytest
 
 from shardmerge.cli.cutover import proving as module
 from shardmerge.cli.cutover.proving import Proving
-from shardmerge.cli.validation.target_run import Limits
+from shardmerge.cli.validation.target_run import Limits, TargetRun
 from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.validation.compared_table import compared_table
@@ -68,6 +69,7 @@ class World:
         validation = TableValidation(self.table, cast(Any, None), cast(Any, None), scanned=True)
         known = SimpleNamespace(version=self.version)
         run = SimpleNamespace(validation=validation, known=known, obstacles=0, stopped="")
+        run.report = partial(TargetRun.report, cast(Any, run))
         keys = before(run)
         self.compared.append(keys)
         validation.rows = 7_000 if keys is None else len(keys)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from shardmerge.cli.validation.report import lines, report_of, shown_key
+from shardmerge.cli.validation.report import lines, report_of, shortfalls, shown_key
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind, Doubt
 from shardmerge.spark_sink.validation.table_validation import TableValidation
@@ -62,3 +62,18 @@ def test_counted_rows_are_told_by_their_numbers() -> None:
     counted.differences = [Difference(DifferenceKind.COUNT, ("99",), counts=(2, 4))]
     found = report_of(counted, version=1, obstacles=0, seconds=1)
     assert "  count: 2 rows of shards, 4 of the target: rows with the digest 99" in lines(found)
+
+
+def test_what_a_comparison_does_not_prove_is_told_in_one_sentence() -> None:
+    halted = validation()
+    halted.unsettled = [KEY]
+    found = report_of(halted, version=3, obstacles=2, seconds=1, stopped="no patience")
+    keys, counted = "(7, é, 0x00FF), (8, , 0x)", "shards that could not be compared: 2"
+    rest = "rows that changed each time they were read: 1"
+    assert shortfalls(found) == (
+        f"rows that differ: 2, such as {keys}; {rest}; {counted}; no patience"
+    )
+    told = shortfalls(found, ["s2: held"], kinds=True)
+    assert "such as differs (7, é, 0x00FF), extra (8, , 0x);" in told
+    assert "; not compared: s2: held; no patience" in told
+    assert shortfalls(report_of(halted, version=3, obstacles=0, seconds=1)).endswith(rest)
