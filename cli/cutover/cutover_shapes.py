@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class CutoverReason:
-    """Why a cut-over does not go on.
-
-    Attributes:
-        code: Such as ``SM-6705``.
-        text: What was seen, and where.
-        hint: What you can do; "" for nothing more than ``text`` says.
-    """
-
-    code: str
-    text: str
-    hint: str
+from shardmerge.cli.views.call_shapes import CallReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +71,7 @@ class CutoverReport:
     begun: str
     opened: str
     steps: tuple[CutoverStep, ...]
-    reasons: tuple[CutoverReason, ...]
+    reasons: tuple[CallReason, ...]
     ends: tuple[SourceEnd, ...]
     rows: int
     changed_only: bool

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from shardmerge.cli.views.call_shapes import CallReason
 from shardmerge.schemas.codes.registry import coded
 
-from .cutover_shapes import CutoverReason, CutoverReport, CutoverStep, SourceEnd
+from .cutover_shapes import CutoverReport, CutoverStep, SourceEnd
 from .record import CutoverRecord
 from .seen import Act, Reason, Step
 
@@ -71,7 +72,7 @@ def report_of(
         begun=record.begun,
         opened=record.opened,
         steps=tuple(steps),
-        reasons=tuple(CutoverReason(r.code, r.text, r.hint) for r in dict.fromkeys(reasons)),
+        reasons=tuple(CallReason(r.code, r.text, r.hint) for r in dict.fromkeys(reasons)),
         ends=tuple(SourceEnd(end.source, str(end.position)) for end in record.noted),
         rows=record.rows,
         changed_only=record.changed_only,

@@ -13,6 +13,7 @@ from shardmerge.cli.options import json_option, pipeline_option
 from shardmerge.cli.parameters import Target, login_name, read_pipeline
 from shardmerge.cli.screen import print_json
 from shardmerge.cli.validation.target_run import Limits
+from shardmerge.cli.views.call_shapes import CallReason
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
@@ -20,7 +21,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 
 from .rebuild_server import RebuildServer
-from .rebuild_shapes import RebuildReason, RebuildReport
+from .rebuild_shapes import RebuildReport
 from .running import Ended, RebuildRun, Wishes
 
 
@@ -100,14 +101,14 @@ def rebuild(
                 only_source_rows,
                 not unvalidated,
                 prepare,
+                verbose,
                 Limits(rate, patience_s=patience),
             )
             with server.marks.held():
                 if abort or drop_old:
                     ended = Ended(_end(server, target, abort=abort))
                 else:
-                    say = _everything if verbose else _without_info
-                    ended = RebuildRun(pipeline, path, target, server, wishes=wishes, say=say).run()
+                    ended = RebuildRun(pipeline, path, target, server, wishes=wishes).run()
         finally:
             server.close()
     report = _report_of(target, ended)
@@ -154,19 +155,9 @@ def _end(server: RebuildServer, target: TargetTable, *, abort: bool) -> RebuildR
     return server.swap.drop_old(record)
 
 
-def _everything(line: str) -> None:
-    click.echo(line, err=True)
-
-
-def _without_info(line: str) -> None:
-    """Lines of the new table's sink come with their levels."""
-    if " INFO " not in line and '"level": "INFO"' not in line:
-        click.echo(line, err=True)
-
-
 def _report_of(target: TargetTable, ended: Ended) -> RebuildReport:
     record = ended.record
-    reasons = tuple(RebuildReason(r.code, r.text, r.hint) for r in ended.reasons)
+    reasons = tuple(CallReason(r.code, r.text, r.hint) for r in ended.reasons)
     if record is None:
         return RebuildReport(str(target), 0, "", "", "", "", "", 0, None, None, reasons)
     return RebuildReport(

@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class RebuildReason:
-    """Why a rebuild does not go on.
-
-    Attributes:
-        code: Such as ``SM-6504``.
-        text: What was seen, and where.
-        hint: What you can do; "" for nothing more than ``text`` says.
-    """
-
-    code: str
-    text: str
-    hint: str
+from shardmerge.cli.views.call_shapes import CallReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +38,4 @@ class RebuildReport:
     rows: int
     compared_rows: int | None
     closed_ms: int | None
-    reasons: tuple[RebuildReason, ...]
+    reasons: tuple[CallReason, ...]

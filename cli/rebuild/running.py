@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import click
 
 from shardmerge.cli.loads.load import in_words, known_rows, watched
 from shardmerge.cli.screen import progress_of
@@ -44,6 +46,7 @@ class Wishes:
         only_source_rows: See ``RebuildRecord``.
         is_compared: Whether the shadow is compared with the shards before the swap.
         is_prepared_only: Whether the call ends before the swap.
+        is_verbose: Whether the sink of the shadow logs more than warnings.
         limits: Of the comparison; its patience is also that for the target to come to rest.
     """
 
@@ -52,6 +55,7 @@ class Wishes:
     only_source_rows: bool
     is_compared: bool
     is_prepared_only: bool
+    is_verbose: bool
     limits: Limits
 
 
@@ -83,7 +87,6 @@ class RebuildRun:
         target: The target.
         server: The target's server.
         wishes: The operator's options.
-        say: Takes a line for people.
     """
 
     def __init__(
@@ -94,10 +97,9 @@ class RebuildRun:
         server: RebuildServer,
         *,
         wishes: Wishes,
-        say: Callable[[str], None],
     ) -> None:
         self._pipeline, self._path, self._target = pipeline, path, target
-        self._server, self._wishes, self._say = server, wishes, say
+        self._server, self._wishes = server, wishes
 
     def run(self) -> Ended:
         """Build the new table, and put it in the target's place.
@@ -123,7 +125,7 @@ class RebuildRun:
         return self._build(record)
 
     def _begin(self) -> RebuildRecord | tuple[Obstacle, ...]:
-        self._say(f"{self._target}: plan the new table")
+        _say(f"{self._target}: plan the new table")
         return begin(
             self._pipeline,
             self._target,
@@ -138,11 +140,11 @@ class RebuildRun:
         compared = None
         if record.stage is Stage.SWAPPING and self._wishes.is_prepared_only:
             record = self._reopened(record)
-        with ShadowSink(self._path, self._target, self._wishes.master, self._say) as sink:
+        with self._sink() as sink:
             self._fill(record, sink)
             self._follow(record, sink)
             if self._wishes.is_compared and record.stage is Stage.BUILDING:
-                self._say(f"{self._target}: compare the new table with the shards")
+                _say(f"{self._target}: compare the new table with the shards")
                 report, hindered = self._compare(record, sink)
                 compared = report.rows
                 if not report.is_clean:
@@ -151,7 +153,7 @@ class RebuildRun:
             if self._wishes.is_prepared_only:
                 return Ended(record, (), self._loaded(record), compared)
             rows = self._loaded(record)
-            self._say(f"{self._target}: close it for the swap")
+            _say(f"{self._target}: close it for the swap")
             closed_at = time.monotonic()
             record = replace(record, stage=Stage.SWAPPING)
             self._server.store.keep(record)
@@ -160,10 +162,14 @@ class RebuildRun:
                 record = self._reopened(record)
                 return Ended(record, (self._behind(record),), rows, compared)
         time.sleep(max(0.0, closed_at + _NOTICED_S - time.monotonic()))
-        self._say(f"{self._target}: exchange the tables")
+        _say(f"{self._target}: exchange the tables")
         self._server.swap.exchange(record)
         record = self._server.swap.take_over(record)
         return Ended(record, (), rows, compared, time.monotonic() - closed_at)
+
+    def _sink(self) -> ShadowSink:
+        wishes = self._wishes
+        return ShadowSink(self._path, self._target, wishes.master, is_verbose=wishes.is_verbose)
 
     def _reopened(self, record: RebuildRecord) -> RebuildRecord:
         """Let the sink change the target again; returns the stored record."""
@@ -176,9 +182,7 @@ class RebuildRun:
         """Wait until the rows of all shards are loaded."""
         loads = self._server.store.loads(record)
         known = known_rows(self._pipeline, loads)
-        self._say(
-            f"{self._target}: load about {sum(known.values()):,} rows into {record.shadow.table}"
-        )
+        _say(f"{self._target}: load about {sum(known.values()):,} rows into {record.shadow.table}")
         told_at = time.monotonic()
         with progress_of("rows") as progress:
             for told in watched(lambda: self._server.store.loads(record), known, loads):
@@ -186,7 +190,7 @@ class RebuildRun:
                 progress(told.rows, told.total)
                 if time.monotonic() - told_at >= _TOLD_S:
                     told_at = time.monotonic()
-                    self._say(f"{self._target}: {in_words(told)}")
+                    _say(f"{self._target}: {in_words(told)}")
 
     def _follow(self, record: RebuildRecord, sink: ShadowSink) -> None:
         """Wait until the shadow has nearly caught up with the target."""
@@ -198,7 +202,7 @@ class RebuildRun:
             sink.check()
             if time.monotonic() - told_at >= _TOLD_S:
                 told_at = time.monotonic()
-                self._say(
+                _say(
                     f"{self._target}: the new table lacks {events:,} row events and {statements}"
                     " statements that the target has"
                 )
@@ -216,7 +220,7 @@ class RebuildRun:
             )
             if not hindered or report.differences or time.monotonic() > until:
                 return report, hindered
-            self._say(f"{self._target}: compare once more, because {hindered[0]}")
+            _say(f"{self._target}: compare once more, because {hindered[0]}")
             time.sleep(_HINDERED_S)
 
     def _catch_up(self, record: RebuildRecord, sink: ShadowSink) -> bool:
@@ -253,3 +257,8 @@ def _differs(report: ValidatedTarget, hindered: Sequence[str]) -> Obstacle:
         "run the command again: it compares once more. --abort drops the new table; --unvalidated "
         "swaps without a comparison",
     )
+
+
+def _say(line: str) -> None:
+    """Tell people on standard error."""
+    click.echo(line, err=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+import click
+
 from shardmerge.cli.deployment.supervision import PartSpec, Supervision
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.process.settings import LOG_LEVEL
 
 NAME = "rebuild"
 _LIMIT = 5
@@ -23,16 +25,16 @@ class ShadowSink:
         path: The pipeline file.
         target: The target that is rebuilt.
         master: Spark's master URL.
-        say: Takes each line that the process writes.
+        is_verbose: Whether it logs more than warnings.
     """
 
     def __init__(
-        self, path: Path, target: TargetTable, master: str, say: Callable[[str], None]
+        self, path: Path, target: TargetTable, master: str, *, is_verbose: bool = False
     ) -> None:
         file = ("--pipeline", str(path.absolute()))
         arguments = ("sink", *file, "--master", master, "--rebuild", str(target))
-        self._part = PartSpec(NAME, arguments, {"PYSPARK_PYTHON": sys.executable})
-        self._say = say
+        quiet = {} if is_verbose else {LOG_LEVEL: "WARNING"}
+        self._part = PartSpec(NAME, arguments, {"PYSPARK_PYTHON": sys.executable, **quiet})
         self._stop = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="shadow-sink")
@@ -58,8 +60,10 @@ class ShadowSink:
     def _run(self) -> None:
         try:
             with tempfile.TemporaryDirectory(prefix="shardmerge-rebuild-") as directory:
-                Supervision(
-                    Path(directory), [self._part], _LIMIT, lambda _, line: self._say(line)
-                ).run(self._stop)
+                Supervision(Path(directory), [self._part], _LIMIT, _told).run(self._stop)
         except Exception as error:  # ``check`` raises it, in the thread that waits
             self._failure = error
+
+
+def _told(_: str, line: str) -> None:
+    click.echo(line, err=True)

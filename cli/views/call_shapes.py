@@ -9,6 +9,21 @@ from .decision_shapes import DecisionLine
 
 
 @dataclass(frozen=True, slots=True)
+class CallReason:
+    """Why a cut-over or a rebuild does not go on.
+
+    Attributes:
+        code: Such as ``SM-6705``.
+        text: What was seen, and where.
+        hint: What you can do; "" for nothing more than ``text`` says.
+    """
+
+    code: str
+    text: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
 class GivenCommand:
     """What ``shardmerge command`` prints.
 
