@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from mode import Service
 
 from shardmerge.agents.status.view import StatusView
-from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -20,14 +18,13 @@ from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 
+from .topic_follower import RETRY_S, TopicFollower
+
 log = logger(__name__)
 
-POLL_MS = 500
-RETRY_S = 2.0
 
-
-class ViewReader(Service):  # type: ignore[misc]
-    """Follows the topics from their beginning, with a consumer of its own and without a group.
+class ViewReader(TopicFollower):
+    """Applies the topics' records to the view.
 
     If a broker does not answer, the worker goes on and the pages become stale. A record that cannot
     be read is logged, and the pages lack it.
@@ -50,48 +47,19 @@ class ViewReader(Service):  # type: ignore[misc]
         commands: str = "",
         **kwargs: Any,
     ) -> None:
-        self._kafka = kafka
-        self._partitions = [TopicPartition(topic, 0) for topic in topics]
         self._view = view
         self._format = format_
         self._commands = commands
-        self._next = dict.fromkeys(self._partitions, 0)
-        self.caught_up = False
-        """Whether the view has everything that was in the topics when the reader started."""
-        super().__init__(**kwargs)
+        super().__init__(kafka, topics, **kwargs)
 
     @Service.task  # type: ignore[untyped-decorator]
     async def _follow(self) -> None:
         while not self.should_stop:
             try:
-                await self._read()
+                await self.follow()
             except KafkaError as error:
                 log.warning("view_reader_failed", error=error)
                 await self.sleep(RETRY_S)
-
-    async def _read(self) -> None:
-        consumer = AIOKafkaConsumer(
-            **aiokafka_arguments(self._kafka),
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-        )
-        await consumer.start()
-        try:
-            consumer.assign(self._partitions)
-            for tp, offset in self._next.items():
-                consumer.seek(tp, offset)
-            ends = await consumer.end_offsets(self._partitions)
-            while not self.should_stop:
-                batches = await consumer.getmany(timeout_ms=POLL_MS)
-                for tp, records in batches.items():
-                    await self.take(records)
-                    self._next[tp] = records[-1].offset + 1
-                if not self.caught_up:
-                    self.caught_up = await self._reached(consumer, ends)
-        finally:
-            await consumer.stop()
 
     async def take(self, records: Iterable[Any]) -> None:
         """Apply consecutive records of one partition to the view; of each key only the last one.
@@ -107,13 +75,6 @@ class ViewReader(Service):  # type: ignore[misc]
 
     def _key(self, record: Any) -> Any:
         return record.offset if record.topic == self._commands else record.key
-
-    async def _reached(self, consumer: Any, ends: dict[TopicPartition, int]) -> bool:
-        """Whether the consumer has reached the ends. Compaction may remove the last records."""
-        for tp, end in ends.items():
-            if await consumer.position(tp) < end:
-                return False
-        return True
 
     def _apply(self, record: Any) -> None:
         if record.value is None:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from confluent_kafka import KafkaException
 from mode import Service
 
 from shardmerge.agents.access.ended import EndedSessions, digest_of
 from shardmerge.agents.access.sessions import SESSION_S
-from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.access.kafka import client_error
 from shardmerge.connectors.access.kafka import producer as producer_of
 from shardmerge.connectors.event_log import logger
@@ -26,10 +24,10 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 
+from .topic_follower import RETRY_S, TopicFollower
+
 log = logger(__name__)
 
-POLL_MS = 500
-RETRY_S = 2.0
 _SEND_S = 10.0
 _LONGEST = 20
 Tell = Callable[[str, int], None]
@@ -62,7 +60,7 @@ def tell_all(pipeline: Pipeline) -> Tell:
     return tell
 
 
-class EndedReader(Service):  # type: ignore[misc]
+class EndedReader(TopicFollower):
     """Knows which sessions were ended, on any worker.
 
     Args:
@@ -80,12 +78,9 @@ class EndedReader(Service):  # type: ignore[misc]
         now_s: Callable[[], float] = time.time,
         **kwargs: Any,
     ) -> None:
-        self._kafka, self._partition = kafka, TopicPartition(topic, 0)
         self._tell, self._now_s = tell, now_s
-        self._ended, self._next = EndedSessions(), 0
-        self.caught_up = False
-        """Whether every session is known that had been ended when this reader started."""
-        super().__init__(**kwargs)
+        self._ended = EndedSessions()
+        super().__init__(kafka, [topic], **kwargs)
 
     def has(self, nonce: str) -> bool:
         """Whether the session with this nonce was ended."""
@@ -101,7 +96,12 @@ class EndedReader(Service):  # type: ignore[misc]
         self._ended.add(digest, expires_s, self._now_s())
         await asyncio.to_thread(self._tell, digest, expires_s)
 
-    def take(self, key: bytes | None, value: bytes | None) -> None:
+    async def take(self, records: Iterable[Any]) -> None:
+        """Take records of the topic."""
+        for record in records:
+            self.take_record(record.key, record.value)
+
+    def take_record(self, key: bytes | None, value: bytes | None) -> None:
         """Take a record; one that is none of ours changes nothing."""
         text = (value or b"").decode("ascii", "replace")
         if key is not None and text.isdecimal() and len(text) <= _LONGEST:
@@ -111,29 +111,7 @@ class EndedReader(Service):  # type: ignore[misc]
     async def _follow(self) -> None:
         while not self.should_stop:
             try:
-                await self._read()
+                await self.follow()
             except KafkaError as error:
                 log.warning("session_reader_failed", error=error)
                 await self.sleep(RETRY_S)
-
-    async def _read(self) -> None:
-        consumer = AIOKafkaConsumer(
-            **aiokafka_arguments(self._kafka),
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-        )
-        await consumer.start()
-        try:
-            consumer.assign([self._partition])
-            consumer.seek(self._partition, self._next)
-            end = (await consumer.end_offsets([self._partition]))[self._partition]
-            while not self.should_stop:
-                batches = await consumer.getmany(timeout_ms=POLL_MS)
-                for record in (each for records in batches.values() for each in records):
-                    self.take(record.key, record.value)
-                    self._next = record.offset + 1
-                if not self.caught_up:
-                    self.caught_up = await consumer.position(self._partition) >= end
-        finally:
-            await consumer.stop()

@@ -31,7 +31,7 @@ def test_a_session_that_ends_here_ends_at_once_and_is_told():
     assert here.has("n0nce")
     assert told == [(digest_of("n0nce"), 1_000 + SESSION_S)]
     other = reader([])
-    other.take(told[0][0].encode(), str(told[0][1]).encode())
+    other.take_record(told[0][0].encode(), str(told[0][1]).encode())
     assert other.has("n0nce")
 
 
@@ -45,8 +45,8 @@ def test_a_session_has_ended_here_although_nobody_could_be_told():
 @pytest.mark.parametrize("value", [None, b"", b"\xff", b"-1", b"9" * 21])
 def test_a_record_of_somebody_else_changes_nothing(value):
     here = reader([])
-    here.take(digest_of("n0nce").encode(), value)
-    here.take(None, b"99999")
+    here.take_record(digest_of("n0nce").encode(), value)
+    here.take_record(None, b"99999")
     assert not here.has("n0nce")
 
 
