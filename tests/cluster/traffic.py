@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from shardmerge.connectors.access.mysql import Connection, connect
 from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
+from tests.background import Background
 
 ROWS = 12_000
 ROUTES = r"""
@@ -49,29 +50,18 @@ def prepare(pipeline: Pipeline) -> None:
             )
 
 
-class Traffic:
+class Traffic(Background):
     """Writes on both sources until its end."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._ends = threading.Event()
-        self._failed: list[Exception] = []
         self._marks = 0
-        self._threads = [
-            threading.Thread(target=self._run, args=(number, source))
-            for number, source in enumerate(pipeline.sources, 1)
-        ]
-
-    def __enter__(self) -> Traffic:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        for thread in self._threads:
-            thread.join()
-        assert not self._failed, self._failed
+        super().__init__(
+            *(
+                partial(self._write, number, source, random.Random(number))
+                for number, source in enumerate(pipeline.sources, 1)
+            )
+        )
 
     def passes(self) -> float:
         """Seconds until a row of each source that is written now is on the target."""
@@ -103,16 +93,10 @@ class Traffic:
             cursor.execute(f"SELECT id FROM merged.orders WHERE id > {_MARK}")
             return {int(row[0]) for row in cursor.fetchall()}
 
-    def _run(self, number: int, source: Source) -> None:
-        try:
-            self._write(number, source, random.Random(number))
-        except Exception as error:  # the test raises it, in its own thread
-            self._failed.append(error)
-
     def _write(self, number: int, source: Source, choice: random.Random) -> None:
         shard, new = f"app.orders_{number}", ROWS
         with opened(source) as connection, connection.cursor() as cursor:
-            while not self._ends.is_set():
+            while not self.ends.is_set():
                 cursor.execute("BEGIN")
                 values = []
                 for _ in range(_BATCH):
@@ -128,7 +112,7 @@ class Traffic:
                 )
                 cursor.execute(f"DELETE FROM {shard} WHERE id = {low * 10 + number}")
                 cursor.execute("COMMIT")
-                self._ends.wait(0.3)
+                self.ends.wait(0.3)
 
 
 def differences(pipeline: Pipeline) -> list[str]:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +19,7 @@ from shardmerge.cli.cutover.cutover_shapes import CutoverReport
 from shardmerge.cli.main import main
 from shardmerge.local.line import Line
 from shardmerge.schemas.records.plain import from_plain
+from tests.killed_commands import kill_when_told
 from tests.line_sql import execute
 from tests.running import wait_for
 from tests.unit.docs.documents import ROOT, shell_lines
@@ -121,23 +118,8 @@ def has_target(line: Line) -> bool:
 
 
 def kill_at(line: Line, step: str) -> None:
-    """Kill the command with SIGKILL when it says that it begins a step."""
-    python = [sys.executable, "-m", "shardmerge.cli.main"]
-    with subprocess.Popen(
-        [*python, *words(line, READ_ONLY, "--by", "olga")],
-        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-        env={**os.environ, "PYTHONSAFEPATH": "1"},
-    ) as running:  # fmt: skip
-        assert running.stderr is not None
-        said = []
-        for text in running.stderr:
-            said.append(text)
-            if f": {step}" in text:
-                running.send_signal(signal.SIGKILL)
-                break
-        else:
-            raise AssertionError(f"it never came to {step}: {''.join(said)}")
-    assert running.returncode == -signal.SIGKILL
+    """Kill the command when it says that it begins a step."""
+    kill_when_told(words(line, READ_ONLY, "--by", "olga"), f": {step}")
 
 
 @pytest.mark.timeout(600)

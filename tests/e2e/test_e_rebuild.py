@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pymysql
@@ -21,6 +16,8 @@ from shardmerge.cli.rebuild.rebuild_shapes import RebuildReport
 from shardmerge.local.line import Line
 from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.records.plain import from_plain
+from tests.background import Background
+from tests.killed_commands import kill_when_told
 from tests.line_sql import execute
 from tests.running import wait_for
 
@@ -76,31 +73,19 @@ def difference(line: Line, target: str) -> list[str]:
     return [text[:300] for text in compare(merged, shards).differences]
 
 
-class Writers:
+class Writers(Background):
     """Change rows of all shards while the context lasts."""
 
     def __init__(self, line: Line) -> None:
-        self._line, self._ends = line, threading.Event()
+        self._line = line
         self.written = 0
-        self._threads = [
-            threading.Thread(target=self._write, args=(number, source), daemon=True)
-            for number, source in enumerate(("s1", "s2"))
-        ]
-
-    def __enter__(self) -> Writers:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        for thread in self._threads:
-            thread.join(30)
+        sources = enumerate(SHARDS[KEYED])
+        super().__init__(*(partial(self._write, number, source) for number, source in sources))
 
     def _write(self, number: int, source: str) -> None:
         chance, table = random.Random(number), SHARDS[KEYED][source]
         with self._line.connect(source) as connection, connection.cursor() as cursor:
-            while not self._ends.wait(0.01):
+            while not self.ends.wait(0.01):
                 key = number * 100_000 + chance.randrange(1, ROWS * 2)
                 for statement in (
                     f"REPLACE INTO {table} (id, v) VALUES ({key}, 'new{key}')",
@@ -126,27 +111,9 @@ def call(line: Line, target: str, *more: str) -> RebuildReport:
     return report
 
 
-def said_by(running: subprocess.Popen[str]) -> Iterator[str]:
-    assert running.stdout is not None
-    yield from running.stdout
-
-
 def kill_at(line: Line, target: str, text: str) -> None:
-    """Kill the command with SIGKILL when it says that it begins a step."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "shardmerge.cli.main", *words(line, target)],
-        stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONSAFEPATH": "1"},
-    ) as running:  # fmt: skip
-        said = []
-        for told in said_by(running):
-            said.append(told)
-            if text in told:
-                running.send_signal(signal.SIGKILL)
-                break
-        else:
-            raise AssertionError(f"it never came to {text!r}: {''.join(said)}")
-    assert running.returncode == -signal.SIGKILL
+    """Kill the command when it says that it begins a step."""
+    kill_when_told(words(line, target), text)
 
 
 def leaves_nothing(line: Line, aborted: RebuildReport) -> None:

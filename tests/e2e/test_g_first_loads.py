@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pymysql
@@ -17,6 +17,7 @@ from shardmerge.local.line import Line
 from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Pipeline
+from tests.background import Background
 
 from .conftest import ROOT
 
@@ -68,37 +69,28 @@ def prepare(line: Line) -> None:
             )
 
 
-class Traffic:
+class Traffic(Background):
     """Writes to both shards until it is told to end; a server may be away for a while."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._ends = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._write, args=(number, source, table))
-            for number, (source, table) in enumerate(SHARDS.items())
-        ]
         self.written = [0, 0]
-
-    def __enter__(self) -> Traffic:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ends.set()
-        for thread in self._threads:
-            thread.join()
+        super().__init__(
+            *(
+                partial(self._write, number, source, table)
+                for number, (source, table) in enumerate(SHARDS.items())
+            )
+        )
 
     def _write(self, number: int, source: str, table: str) -> None:
         chance = random.Random(number)
-        while not self._ends.is_set():
+        while not self.ends.is_set():
             with (
                 suppress(pymysql.Error),
                 self._line.connect(source) as connection,
                 connection.cursor() as cursor,
             ):
-                while not self._ends.wait(0.005):
+                while not self.ends.wait(0.005):
                     key = f"{number}-{chance.randrange(1, ROWS + 1)}"
                     cursor.execute(self._statement(f"load_app.{table}", key, chance))
                     cursor.execute(_of_whole(WHOLE[source][0], chance))
