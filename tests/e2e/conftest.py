@@ -102,3 +102,12 @@ def line(_started: tuple[Line, Pool, Demo]) -> Line:
     line = _started[0]
     line.wait_ready()
     return line
+
+
+@pytest.fixture(scope="session")
+def handed_over(_started: tuple[Line, Pool, Demo]) -> Line:
+    """The line without its own agents and sink, for good: tests that start others come last."""
+    line = _started[0]
+    line.wait_ready()
+    line.hand_over()
+    return line

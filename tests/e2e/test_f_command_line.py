@@ -187,9 +187,8 @@ def conflict_version(decisions: list[DecisionLine]) -> int:
 
 
 @pytest.fixture
-def running(line: Line, tmp_path: Path) -> Iterator[Running]:
-    line.hand_over()
-    made = Running(line.pipeline_path, tmp_path / "run")
+def running(handed_over: Line, tmp_path: Path) -> Iterator[Running]:
+    made = Running(handed_over.pipeline_path, tmp_path / "run")
     try:
         yield made
     finally:
@@ -212,8 +211,9 @@ def _kill_behind_a_row(line: Line, running: Running, part: str, number: int) -> 
 
 @pytest.mark.timeout(900)
 def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_ends(
-    line: Line, running: Running
+    handed_over: Line, running: Running
 ) -> None:
+    line = handed_over
     for number, part in enumerate(("sink", "agents", "watchdog"), 101):
         _kill_behind_a_row(line, running, part, number)
     execute(line, "s1", "ALTER TABLE plaincli_app.t_1 ADD COLUMN after_kills INT")
@@ -247,14 +247,13 @@ def test_run_restarts_parts_that_are_killed_and_leaves_no_process_however_it_end
 
 
 @pytest.fixture
-def two(line: Line, tmp_path: Path) -> Iterator[tuple[Running, Running]]:
+def two(handed_over: Line, tmp_path: Path) -> Iterator[tuple[Running, Running]]:
     """Two machines, each with a ``run --standby``."""
-    line.hand_over()
     made = []
     for name, further in (("one", ()), ("two", ("--without", "watchdog"))):
         (tmp_path / name).mkdir()
         directory = tmp_path / name / "run"
-        made.append(Running(line.pipeline_path, directory, further=("--standby", *further)))
+        made.append(Running(handed_over.pipeline_path, directory, further=("--standby", *further)))
     try:
         yield made[0], made[1]
     finally:
@@ -268,8 +267,11 @@ def two(line: Line, tmp_path: Path) -> Iterator[tuple[Running, Running]]:
 
 
 @pytest.mark.timeout(900)
-def test_of_two_machines_the_other_one_goes_on(line: Line, two: tuple[Running, Running]) -> None:
+def test_of_two_machines_the_other_one_goes_on(
+    handed_over: Line, two: tuple[Running, Running]
+) -> None:
     """The sink that writes is killed, then the worker that decides; then one machine is stopped."""
+    line = handed_over
     wait_for(lambda: writer_of(two) is not None and sinks_of(line) == 2, "writer and standby")
     first = writer_of(two)
     assert first is not None
