@@ -78,7 +78,7 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
      */
     @Override
     public void configure(Properties properties) {
-        NoTableMetadata.takeOver();
+        Replacements.takeOver();
         String mode = properties.getProperty("binary.handling.mode", "");
         if (!mode.equals("base64") && !mode.equals("bytes")) {
             throw new IllegalArgumentException("binary.handling.mode is '" + mode + "', not base64 or bytes");

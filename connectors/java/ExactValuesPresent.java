@@ -10,15 +10,15 @@ import org.apache.kafka.connect.transforms.predicates.Predicate;
  * know Debezium's own converters.
  *
  * <p>When a worker starts, it makes an object of each plugin, before any connector. It does not
- * list plugins that fail then. So this constructor is the first place for {@link NoTableMetadata}.
+ * list plugins that fail then. So this constructor is the first place for {@link Replacements}.
  *
  * @param <R> any record
  */
 public final class ExactValuesPresent<R extends ConnectRecord<R>> implements Predicate<R> {
 
-    /** Lets Debezium's binlog reader leave out what it misreads. */
+    /** Lets Debezium use our classes where its own misread something. */
     public ExactValuesPresent() {
-        NoTableMetadata.takeOver();
+        Replacements.takeOver();
     }
 
     @Override

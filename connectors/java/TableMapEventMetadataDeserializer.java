@@ -4,6 +4,6 @@ import shardmerge.connect.NoTableMetadata;
 
 /**
  * Has the name of the class with which Debezium's binlog reader reads a table's optional metadata.
- * {@link NoTableMetadata} puts it in the place of that class.
+ * {@link shardmerge.connect.Replacements} puts it in the place of that class.
  */
 public final class TableMapEventMetadataDeserializer extends NoTableMetadata {}
