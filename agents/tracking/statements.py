@@ -34,6 +34,7 @@ from shardmerge.schemas.model.tables import TableSchema
 
 from . import table_copies
 from .event_tables import EventTables
+from .misread_texts import misread_message, misread_texts
 from .tracked import DatabaseDefaults, Parted, Tracked, database_id
 from .unknown_schemas import DESCRIBE_ANEW, ambiguous_origin, message, not_known
 
@@ -306,7 +307,7 @@ class Tracking:
             self.tables.lose(shard, message(error), hint, error.code)
 
     def _cross_check(self) -> None:
-        """Compare the columns with those that Debezium's own parser sees.
+        """Compare the columns, and their charsets, with those that Debezium's own parser sees.
 
         If Debezium sees another number of columns in a changed table, our reading of the text
         counts. The connector then stops at the first row whose number of values is not its number
@@ -331,6 +332,8 @@ class Tracking:
                     DESCRIBE_ANEW,
                     "SM-1113",
                 )
+            elif misread := list(misread_texts(tracked, change)):
+                self.tables.lose(shard, *misread_message(shard, misread), "SM-1115")
 
 
 def _compared_names(names: Sequence[str]) -> list[str]:

@@ -41,10 +41,15 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage:
-    """A column as Debezium's own parser reads it: good for its name, a hint for the rest."""
+    """A column as Debezium's own parser reads it: good for its name, a hint for the rest.
+
+    Attributes:
+        charset: With which Debezium decodes the binlog's bytes of a text; "" when it tells none.
+    """
 
     name: str
     type_name: str
+    charset: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +220,14 @@ def _table_change(change: Mapping[str, Any]) -> TableChange:
         type=_text(change, "type"),
         database=database,
         table=table,
-        columns=tuple(ColumnImage(_text(c, "name"), _text(c, "typeName")) for c in columns),
+        columns=tuple(map(_column_image, columns)),
         charset=_text(described, "defaultCharsetName", optional=True),
     )
+
+
+def _column_image(column: Mapping[str, Any]) -> ColumnImage:
+    charset = _text(column, "charsetName", optional=True)
+    return ColumnImage(_text(column, "name"), _text(column, "typeName"), charset)
 
 
 def _table_id(text: str) -> tuple[str, str]:

@@ -130,6 +130,7 @@ public class TrueCharsets {
             case "CreateDatabaseContext", "AlterSimpleDatabaseContext" -> {
                 Known known = Known.of(listeners);
                 BEFORE.set(known.charsets().get(known.database(rule)));
+                takeIn(rule);
             }
             case "ColumnCreateTableContext", "QueryCreateTableContext" -> {
                 Known known = Known.of(listeners);
@@ -144,6 +145,7 @@ public class TrueCharsets {
                     // Where the listener looks for it when the table is complete.
                     known.charsets().put(database, charset);
                 }
+                takeIn(rule);
             }
             case "AlterTableContext" -> alter(rule, Known.of(listeners));
             case "ColumnDefinitionContext" -> column(rule);
@@ -266,6 +268,21 @@ public class TrueCharsets {
         Matcher charset = CHARSET.matcher(text);
         Matcher collation = COLLATION.matcher(text);
         return charset.find() ? charset.group(1) : collation.find() ? ofCollation(collation.group(1)) : null;
+    }
+
+    /** Lets a statement end behind a comment that names its default, so that it is handed on. */
+    private static void takeIn(ParserRuleContext rule) {
+        if (inComments(rule, rule.stop.getStopIndex()) == null) {
+            return;
+        }
+        CharStream all = rule.start.getInputStream();
+        String text = all.getText(Interval.of(0, all.size() - 1));
+        Matcher comment = EXECUTED.matcher(text);
+        CommonToken end = new CommonToken(rule.stop);
+        while (comment.find()) {
+            end.setStopIndex(Math.max(end.getStopIndex(), text.codePointCount(0, comment.end()) - 1));
+        }
+        rule.stop = end;
     }
 
     /** The comments that the server executes, behind a place. The grammar leaves them out. */

@@ -197,6 +197,22 @@ def charset(source: Source, ddl: str = CREATE, *tables: TableChange) -> tuple[st
     return change.after.charset, change.after.collation
 
 
+def test_a_text_that_the_connector_decodes_wrongly_holds_its_shard():
+    source = Source()
+    source.run("CREATE DATABASE shop CHARACTER SET utf8mb4")
+    columns = (ColumnImage("ID", "INT"), ColumnImage("NAME", "VARCHAR", "latin1"))
+    told = TableChange("CREATE", "shop", "tbl00", columns, "latin1")
+
+    (change,) = source.run(CREATE, told).changes
+
+    assert "NAME is utf8mb4, not latin1" in change.error and change.code == "SM-1115"
+    assert isinstance(source.schemas[shard("tbl00")], Unknown)
+    columns = (columns[0], ColumnImage("NAME", "VARCHAR", "utf8mb4"))
+    source.run("DROP TABLE tbl00")
+    (again,) = source.run(CREATE, TableChange("CREATE", "shop", "tbl00", columns)).changes
+    assert not again.error
+
+
 SERVER_LATIN1 = "SET character_set_server=latin1, collation_server=latin1_bin"
 
 
