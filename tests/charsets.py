@@ -61,6 +61,11 @@ CASES: Mapping[str, tuple[str, ...]] = {
         "ALTER TABLE {d}.t COLLATE utf16_bin, ADD w VARCHAR(9)",
         "ALTER TABLE {d}.t DEFAULT CHARACTER SET = latin2, MODIFY w TEXT",
     ),
+    "column_comment": (
+        "CREATE DATABASE {d}",
+        "CREATE TABLE {d}.t (id INT PRIMARY KEY, v VARCHAR(9) /*!40100 CHARACTER SET latin2 */"
+        " NOT NULL, w TEXT /*!40100 COLLATE utf16_bin */, x TEXT) /*!50100 COMMENT='CHARSET x' */",
+    ),
     "column": (
         "CREATE DATABASE {d}",
         "CREATE TABLE {d}.t (id INT PRIMARY KEY, v VARCHAR(9) NOT NULL COLLATE latin2_bin,"

@@ -12,12 +12,8 @@ import java.util.Collection;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
-import org.antlr.v4.runtime.CharStream;
 import org.antlr.v4.runtime.CommonToken;
 import org.antlr.v4.runtime.ParserRuleContext;
-import org.antlr.v4.runtime.misc.Interval;
 import org.antlr.v4.runtime.tree.ErrorNode;
 import org.antlr.v4.runtime.tree.ParseTreeListener;
 import org.antlr.v4.runtime.tree.TerminalNode;
@@ -39,7 +35,7 @@ import org.antlr.v4.runtime.tree.TerminalNodeImpl;
  *   <li>CREATE TABLE with COLLATE alone, or with a default in such a comment: not read.
  *   <li>ALTER TABLE with another default: not read, so columns that are added get the old one.
  *   <li>COLLATE of a column behind NOT NULL or DEFAULT: not read. So is a collation that only
- *       MariaDB has.
+ *       MariaDB has, and a character set in such a comment.
  * </ol>
  *
  * <p>Debezium's listeners see each rule of a statement when it begins and when it ends. Here they
@@ -59,12 +55,6 @@ public class TrueCharsets {
                     "latin5", "latin7", "macce", "macroman", "sjis", "swe7", "tis620", "ucs2", "ujis", "utf16",
                     "utf16le", "utf32", "utf8", "utf8mb3", "utf8mb4");
     private static final Set<String> OF_TEXT = Set.of("StringDataTypeContext", "LongVarcharDataTypeContext");
-    /** Which the server executes, whatever its version is. */
-    private static final Pattern EXECUTED = Pattern.compile("/\\*M?!(?:[345]\\d{4})?(?!\\d)(.*?)\\*/", Pattern.DOTALL);
-
-    private static final Pattern IF_NOT_EXISTS = words("\\bIF\\s+NOT\\s+EXISTS\\b");
-    private static final Pattern CHARSET = words("\\b(?:CHARACTER\\s+SET|CHARSET|CHAR\\s+SET)\\b[\\s=]*['\"`]?(\\w+)");
-    private static final Pattern COLLATION = words("\\bCOLLATE\\b[\\s=]*['\"`]?(\\w+)");
 
     /** What was known of a database before the statement that is being read; one per thread. */
     private static final ThreadLocal<String> BEFORE = new ThreadLocal<>();
@@ -130,7 +120,7 @@ public class TrueCharsets {
             case "CreateDatabaseContext", "AlterSimpleDatabaseContext" -> {
                 Known known = Known.of(listeners);
                 BEFORE.set(known.charsets().get(known.database(rule)));
-                takeIn(rule);
+                ExecutedComments.takeIn(rule);
             }
             case "ColumnCreateTableContext", "QueryCreateTableContext" -> {
                 Known known = Known.of(listeners);
@@ -140,12 +130,12 @@ public class TrueCharsets {
                 String told = defaultOf(rule);
                 String charset = told != null || columns == null
                         ? told
-                        : inComments(rule, columns.stop.getStopIndex());
+                        : ExecutedComments.behind(rule, columns.stop.getStopIndex());
                 if (charset != null) {
                     // Where the listener looks for it when the table is complete.
                     known.charsets().put(database, charset);
                 }
-                takeIn(rule);
+                ExecutedComments.takeIn(rule);
             }
             case "AlterTableContext" -> alter(rule, Known.of(listeners));
             case "ColumnDefinitionContext" -> column(rule);
@@ -158,7 +148,7 @@ public class TrueCharsets {
             case "CreateDatabaseContext" -> {
                 Known known = Known.of(listeners);
                 boolean maybe = child(rule, "IfNotExists") != null
-                        || IF_NOT_EXISTS.matcher(comments(rule, rule.start.getStartIndex())).find();
+                        || ExecutedComments.sayIfNotExists(rule);
                 String told = ofDatabase(rule, known);
                 String made = told != null ? told : known.ofServer();
                 known.keep(known.database(rule), maybe && BEFORE.get() != null ? BEFORE.get() : made);
@@ -211,7 +201,9 @@ public class TrueCharsets {
             };
             collation = told != null ? told : collation;
         }
-        String charset = collation == null ? null : ofCollation(collation.getText());
+        String charset = collation == null
+                ? ExecutedComments.ofColumn(rule)
+                : ofCollation(collation.getText());
         if (charset != null) {
             ParserRuleContext name = made(rule, "CharsetNameContext", type);
             name.addChild(new TerminalNodeImpl(new CommonToken(0, charset)));
@@ -252,56 +244,18 @@ public class TrueCharsets {
             }
         }
         String told = charset != null ? charset : ofCollation;
-        told = told != null ? told : inComments(rule, rule.start.getStartIndex());
+        told = told != null ? told : ExecutedComments.behind(rule, rule.start.getStartIndex());
         return "DEFAULT".equalsIgnoreCase(told) ? known.ofServer() : told;
     }
 
     /** Every collation of a server begins with its character set, but for MariaDB's of several. */
-    private static String ofCollation(String collation) {
+    static String ofCollation(String collation) {
         String charset = unquoted(collation).toLowerCase(Locale.ROOT).split("_", 2)[0];
         return CHARSETS.contains(charset) ? charset : null;
     }
 
-    /** The default that is named in comments; null when none is. */
-    private static String inComments(ParserRuleContext rule, int from) {
-        String text = comments(rule, from);
-        Matcher charset = CHARSET.matcher(text);
-        Matcher collation = COLLATION.matcher(text);
-        return charset.find() ? charset.group(1) : collation.find() ? ofCollation(collation.group(1)) : null;
-    }
-
-    /** Lets a statement end behind a comment that names its default, so that it is handed on. */
-    private static void takeIn(ParserRuleContext rule) {
-        if (inComments(rule, rule.stop.getStopIndex()) == null) {
-            return;
-        }
-        CharStream all = rule.start.getInputStream();
-        String text = all.getText(Interval.of(0, all.size() - 1));
-        Matcher comment = EXECUTED.matcher(text);
-        CommonToken end = new CommonToken(rule.stop);
-        while (comment.find()) {
-            end.setStopIndex(Math.max(end.getStopIndex(), text.codePointCount(0, comment.end()) - 1));
-        }
-        rule.stop = end;
-    }
-
-    /** The comments that the server executes, behind a place. The grammar leaves them out. */
-    private static String comments(ParserRuleContext rule, int from) {
-        CharStream all = rule.start.getInputStream();
-        String text = all.getText(Interval.of(from, all.size() - 1));
-        StringBuilder found = new StringBuilder();
-        for (Matcher comment = EXECUTED.matcher(text); comment.find(); ) {
-            found.append(comment.group(1)).append(' ');
-        }
-        return found.toString();
-    }
-
     private static String unquoted(String text) {
         return text.replaceAll("['\"`]", "");
-    }
-
-    private static Pattern words(String expression) {
-        return Pattern.compile(expression, Pattern.CASE_INSENSITIVE);
     }
 
     /** The first part of that rule, or of an alternative of it; null when there is none. */
