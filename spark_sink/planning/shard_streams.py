@@ -37,12 +37,13 @@ def shard_stream(
         if stop is not None and gate.version == stop.gate.version:
             break
         passed_over = gate.passed_over or (gate.live and not _last_gate(shard, gate).live)
-        columns, added = _columns(shard, gate)
+        described = _described(shard, gate)
+        columns, added = _columns(shard, gate, described)
         segments.append(
             Segment(
                 gate.position,
                 columns,
-                gate.key,
+                described.key,
                 gate.live,
                 passed_over,
                 added,
@@ -89,8 +90,24 @@ def _behind(segments: Sequence[Segment], place: SourcePosition | None) -> tuple[
     return (*found, *after)
 
 
+def _described(shard: ShardGates, gate: Gate) -> Gate:
+    """The gate with the columns of the rows behind a gate: mostly the gate itself.
+
+    Behind statements that could not be read the columns are not known until the table is described
+    anew, which opens the gates. The description counts from the first of them on: a row that has
+    other columns is refused. It says nothing of a table that was dropped meanwhile.
+    """
+    if gate.columns or gate.released_by is None:
+        return gate
+    last = _last_gate(shard, gate)
+    for later in shard.gates[shard.upto(gate.version) : shard.upto(last.version)]:
+        if later.columns or not later.live:
+            return later if later.live else gate
+    return gate
+
+
 def _columns(
-    shard: ShardGates, gate: Gate
+    shard: ShardGates, gate: Gate, described: Gate
 ) -> tuple[tuple[ShardColumn, ...], tuple[ShardColumn, ...]]:
     """The columns of a segment, and the columns that the shard got before its release, as added.
 
@@ -102,7 +119,7 @@ def _columns(
     if gate.released_by is None:
         return gate.columns, ()
     last = _last_gate(shard, gate)
-    kept = {column.id for column in gate.columns}.difference(gate.left_out)
+    kept = {column.id for column in described.columns}.difference(gate.left_out)
     added: dict[str, ShardColumn] = {}
     for later in shard.gates[shard.upto(gate.version) : shard.upto(last.version)]:
         kept.difference_update(later.renewed, later.left_out)
@@ -115,7 +132,8 @@ def _columns(
                 if column.id not in kept
             }
     columns = tuple(
-        column if column.id in kept else ShardColumn("", column.column) for column in gate.columns
+        column if column.id in kept else ShardColumn("", column.column)
+        for column in described.columns
     )
     without = {"", *last.left_out}
     return columns, tuple(column for column in added.values() if column.id not in without)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from click.testing import CliRunner
+
+from shardmerge.cli.main import main
 from shardmerge.local.line import Line
 from shardmerge.local.union import read_table
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -88,6 +91,21 @@ def test_an_unparsable_statement_holds_its_shard(line: Line) -> None:
     assert decision.hint
     case.others_go_on()
     assert line.poll(shown(line, case), seconds=60) == []
+
+    # A statement that can be read does not tell the schema while it is not known.
+    case.sql(
+        "s1",
+        f"ALTER TABLE {case.database}.t_1 MODIFY a BIGINT",
+        f"INSERT INTO {case.database}.t_1 VALUES (12, 5000000000)",
+    )
+    schema = "CREATE TABLE t_1 (id INT PRIMARY KEY, a BIGINT)"
+    described = CliRunner().invoke(
+        main,
+        ["command", "set-schema", schema, "--pipeline", str(line.pipeline_path)]
+        + ["--shard", str(case.bad)],
+    )
+    assert described.exit_code == 0, described.output
+    assert case.ids({1, 2, 3, 4, 11, 12}) == [], "rows before and behind the second statement"
 
 
 def test_a_row_that_does_not_fit_its_tracked_schema_holds_its_shard(line: Line) -> None:
