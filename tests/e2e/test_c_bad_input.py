@@ -101,8 +101,10 @@ def test_an_unparsable_statement_holds_its_shard(line: Line) -> None:
     schema = "CREATE TABLE t_1 (id INT PRIMARY KEY, a BIGINT)"
     described = CliRunner().invoke(
         main,
-        ["command", "set-schema", schema, "--pipeline", str(line.pipeline_path)]
-        + ["--shard", str(case.bad)],
+        [
+            *("command", "set-schema", schema, "--pipeline", str(line.pipeline_path)),
+            *("--shard", str(case.bad)),
+        ],
     )
     assert described.exit_code == 0, described.output
     assert case.ids({1, 2, 3, 4, 11, 12}) == [], "rows before and behind the second statement"
