@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from shardmerge.connectors.log_lines import LIBRARIES, LOG_FORMAT
+from shardmerge.schemas.records import codec
 
 LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring",
           "service", "pages", "cluster", "chart")  # fmt: skip
@@ -28,6 +29,9 @@ settings.register_profile(
 )
 settings.register_profile("nightly", max_examples=5_000, deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+# What a test encodes and decodes is to be read from its bytes.
+codec.MAX_LATEST_BYTES = 0
 
 
 @pytest.fixture(autouse=True)

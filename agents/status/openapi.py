@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin
 
 from shardmerge.schemas.pipeline.given_commands import KINDS
 from shardmerge.schemas.pipeline.web import TOKEN
-from shardmerge.schemas.records.plain import alternatives, plain_fields
+from shardmerge.schemas.records.plain_fields import alternatives, plain_fields
 
 from .command_answers import CommandCall, CommandsAnswer, GivenAnswer
 from .plain import (

@@ -35,7 +35,8 @@ from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 from .decisions import Decision, JoinedSchema
 from .earlier_codes import with_codes
 from .operator_commands import OperatorCommand
-from .plain import alternatives, from_plain, plain_fields
+from .plain import from_plain
+from .plain_fields import alternatives, record_writer
 from .progress import SinkProgress
 from .schema_changes import SchemaChange
 
@@ -53,6 +54,8 @@ RECORDS: dict[str, type[Record]] = {
 MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
 """Bytes of the marker and the fingerprint."""
+MAX_LATEST_BYTES = 1024 * 1024
+"""Of the records that are kept since they were encoded; in memory they take ten times that."""
 _NAMESPACE = "shardmerge"
 _PRIMITIVES = {str: "string", bool: "boolean", int: "long"}
 
@@ -75,6 +78,33 @@ class _Contract:
     datum: Callable[[Any], Any]
 
 
+class _Latest:
+    """The records that were encoded last, by their bytes.
+
+    Several threads may use it: each step is one operation on a dict.
+    """
+
+    def __init__(self) -> None:
+        self._records: dict[bytes, Record] = {}
+        self._bytes = 0
+
+    def get(self, data: bytes) -> Record | None:
+        """The record of which ``encode`` made these bytes; None when it was too long ago."""
+        return self._records.get(data)
+
+    def put(self, data: bytes, record: Record) -> None:
+        """Keep a record, and forget the others when they are too large together."""
+        if len(data) > MAX_LATEST_BYTES:
+            return
+        self._bytes += len(data)
+        if self._bytes > MAX_LATEST_BYTES:
+            self._records, self._bytes = {}, len(data)
+        self._records[data] = record
+
+
+_LATEST = _Latest()
+
+
 def encode(record: Record) -> bytes:
     """The bytes of a record; equal records give equal bytes."""
     record_type: Any = type(record)
@@ -82,16 +112,24 @@ def encode(record: Record) -> bytes:
     buffer = io.BytesIO()
     buffer.write(contract.header)
     fastavro.schemaless_writer(buffer, contract.compiled, contract.datum(record))
-    return buffer.getvalue()
+    data = buffer.getvalue()
+    _LATEST.put(data, record)
+    return data
 
 
 def decode(data: bytes) -> Record:
     """Read a record of any of our topics.
 
+    A worker reads again what it wrote just before: the coordinator the tracker's changes, the
+    status pages all decisions. Of such bytes the record is known.
+
     Raises:
         UnknownSchemaVersion: This version knows no contract with the record's fingerprint.
         ContractError: The bytes are not in this framing, or not readable with their schema.
     """
+    known = _LATEST.get(data)
+    if known is not None:
+        return with_known_actions(known)
     if data[:2] != MARKER or len(data) < HEADER_BYTES:
         raise ContractError(
             f"not an Avro single-object record: it begins with {data[:4].hex() or 'nothing'}",
@@ -185,7 +223,7 @@ def _datum(kind: Any) -> Callable[[Any], Any] | None:
         item = _datum(get_args(kind)[0])
         return list if item is None else lambda values: [item(value) for value in values]
     if is_dataclass(kind):
-        return _record_datum(kind)
+        return record_writer(kind, _datum)
     if issubclass(kind, Enum):
         return attrgetter("value")
     if kind in _PRIMITIVES:
@@ -197,23 +235,6 @@ def _branched(name: str, inner: Callable[[Any], Any] | None) -> Callable[[Any], 
     if inner is None:
         return lambda value: None if value is None else (name, value)
     return lambda value: None if value is None else (name, inner(value))
-
-
-def _record_datum(cls: Any) -> Callable[[Any], Any]:
-    found = plain_fields(cls)
-    names = tuple(field.name for field in found)
-    paths = tuple(field.path for field in found)
-    # For a single name attrgetter gives no tuple.
-    values = attrgetter(*paths) if len(paths) > 1 else lambda value: (getattr(value, paths[0]),)
-    changed = [(field.name, of) for field in found if (of := _datum(field.kind)) is not None]
-
-    def datum(value: Any) -> Any:
-        plain = dict(zip(names, values(value), strict=True))
-        for name, of in changed:
-            plain[name] = of(plain[name])
-        return plain
-
-    return datum
 
 
 def _branch(kind: Any) -> str:
@@ -253,4 +274,6 @@ def _readers() -> dict[bytes, _Contract]:
 
 def _contract(record_type: type[Record], text: str) -> _Contract:
     compiled = fastavro.parse_schema(json.loads(text))
-    return _Contract(record_type, header_of(text), text, compiled, _record_datum(record_type))
+    return _Contract(
+        record_type, header_of(text), text, compiled, record_writer(record_type, _datum)
+    )

@@ -14,7 +14,7 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 
-from .plain import FLAT
+from .plain_fields import FLAT
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -36,7 +36,8 @@ from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.earlier_codes import EARLIER
-from shardmerge.schemas.records.plain import FLAT, dump, from_plain, load
+from shardmerge.schemas.records.plain import dump, from_plain, load
+from shardmerge.schemas.records.plain_fields import FLAT
 
 from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import TargetState, assembled

@@ -92,5 +92,5 @@ def test_records_that_are_alike_in_their_fields_are_told_apart_by_their_names() 
 
 def test_a_union_s_value_comes_with_its_branch() -> None:
     """Else the writer tries the branches out, which costs more than the encoding."""
-    change = codec._record_datum(SchemaChange)(CHANGE)
+    change = codec._current()[SchemaChange].datum(CHANGE)
     assert change["before"][0] == "shardmerge.TableSchema"
