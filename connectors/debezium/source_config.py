@@ -149,6 +149,8 @@ _LATENCY: Mapping[str, str] = {
     "max.batch.size": "2048",
     "max.queue.size": "8192",
     "connect.keep.alive.interval.ms": "5000",
+    # Three headers with each row that tell the connector's name, which the topic tells.
+    "extended.headers.enabled": "false",
 }
 
 

@@ -3,6 +3,7 @@ package shardmerge.connect;
 import java.util.Map;
 import java.util.Set;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.source.SourceRecord;
@@ -41,6 +42,8 @@ public final class NoRowTwice implements Transformation<SourceRecord> {
     private long row;
     private boolean isMadeAnew;
     private long leftOut;
+    private Schema schema;
+    private Fields fields;
 
     @Override
     public SourceRecord apply(SourceRecord record) {
@@ -50,7 +53,7 @@ public final class NoRowTwice implements Transformation<SourceRecord> {
         }
         long itsEvent = number(record, "event");
         long itsRow = number(record, "row");
-        boolean itIsMadeAnew = record.headers().lastWithName(OLD_KEY) != null;
+        boolean itIsMadeAnew = !record.headers().isEmpty() && record.headers().lastWithName(OLD_KEY) != null;
         if (its.equals(transaction) && !isBehind(itsEvent, itsRow, itIsMadeAnew)) {
             leftOut++;
             return null;
@@ -75,22 +78,38 @@ public final class NoRowTwice implements Transformation<SourceRecord> {
     }
 
     /** The GTID of a row of the binlog; null for any other record, and without GTIDs. */
-    private static String transactionOf(SourceRecord record) {
-        Schema schema = record.valueSchema();
-        if (schema == null || schema.field("op") == null || schema.field("source") == null) {
+    private String transactionOf(SourceRecord record) {
+        if (record.valueSchema() != schema) {
+            schema = record.valueSchema();
+            fields = Fields.of(schema);
+        }
+        if (fields == null) {
             return null;
         }
         Struct value = (Struct) record.value();
-        if (!CHANGES.contains(value.getString("op"))) {
+        if (!CHANGES.contains((String) value.get(fields.operation))) {
             return null;
         }
-        Struct source = value.getStruct("source");
-        return source.schema().field("gtid") == null ? null : source.getString("gtid");
+        return (String) ((Struct) value.get(fields.source)).get(fields.gtid);
     }
 
     /** A count of the record's offset, which leaves out what is 0. */
     private static long number(SourceRecord record, String name) {
         return record.sourceOffset().get(name) instanceof Number count ? count.longValue() : 0;
+    }
+
+    /** Where the records of a schema have what is asked; rows of one table come one after the other. */
+    private record Fields(Field operation, Field source, Field gtid) {
+
+        /** Null when they have it not: they are no rows of a source with GTIDs. */
+        static Fields of(Schema schema) {
+            if (schema == null || schema.field("op") == null || schema.field("source") == null) {
+                return null;
+            }
+            Field source = schema.field("source");
+            Field gtid = source.schema().field("gtid");
+            return gtid == null ? null : new Fields(schema.field("op"), source, gtid);
+        }
     }
 
     @Override

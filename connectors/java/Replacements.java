@@ -4,6 +4,7 @@ import com.github.shyiko.mysql.binlog.event.deserialization.ColumnType;
 import com.github.shyiko.mysql.binlog.event.deserialization.TableMapEventMetadataDeserializer;
 import io.debezium.antlr.AntlrDdlParserListener;
 import io.debezium.antlr.ProxyParseTreeListenerUtil;
+import io.debezium.pipeline.source.spi.EventMetadataProvider;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.invoke.MethodHandles;
@@ -12,7 +13,7 @@ import java.net.URL;
 
 /**
  * Puts classes of this jar in the place of classes of Debezium, for which Debezium has no setting:
- * {@link NoTableMetadata} and {@link TrueCharsets}.
+ * {@link NoTableMetadata}, {@link TrueCharsets}, and one that only saves time, {@code EventFormatter}.
  *
  * <p>Debezium makes or calls them by name. So a class of that name is defined before Debezium's own
  * is loaded.
@@ -30,7 +31,9 @@ final class Replacements {
         // Each beside a class of its package. Without Debezium's jars here, these lines fail.
         define(ColumnType.class, "TableMapEventMetadataDeserializer");
         define(AntlrDdlParserListener.class, "ProxyParseTreeListenerUtil");
+        define(EventMetadataProvider.class, "EventFormatter");
         check("binlog reader", NoTableMetadata.class.isAssignableFrom(TableMapEventMetadataDeserializer.class));
+        check("metrics", hasOurText("io.debezium.pipeline.source.spi.EventFormatter"));
         check("parser of DDL", TrueCharsets.class.isAssignableFrom(ProxyParseTreeListenerUtil.class));
     }
 
@@ -42,6 +45,15 @@ final class Replacements {
             // Whether it is ours is checked afterwards.
         } catch (IllegalAccessException | IOException error) {
             throw new IllegalStateException("Debezium cannot be given another " + name, error);
+        }
+    }
+
+    /** Of a class that only Debezium's package sees. */
+    private static boolean hasOurText(String name) {
+        try {
+            return Class.forName(name).getDeclaredField("TEXT") != null;
+        } catch (ClassNotFoundException | NoSuchFieldException itIsDebeziums) {
+            return false;
         }
     }
 

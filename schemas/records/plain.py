@@ -39,7 +39,8 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: to_plain(item) for key, item in value.items()}
     if is_dataclass(value):
-        return _record_writer(type(value))(value)
+        kind: Any = type(value)
+        return _record_writer(kind)(value)
     raise TypeError(f"{type(value).__name__} has no plain form")
 
 
@@ -79,7 +80,7 @@ def load(cls: type[T], data: bytes) -> T:
 
 
 @cache
-def _record_writer(cls: type) -> Callable[[Any], dict[str, Any]]:
+def _record_writer(cls: Any) -> Callable[[Any], dict[str, Any]]:
     return record_writer(cls, _writer)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.model.actions import ColumnRemoval, IndexRemoval, NullPermission
 from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
-from shardmerge.schemas.records import codec, plain
+from shardmerge.schemas.records import codec, plain_fields
 from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.schema_changes import SchemaChange
@@ -27,7 +27,7 @@ from tests.unit.schemas.records.test_codec_plain import CHANGE, EMITTED, RECORDE
 def values(kind: Any) -> st.SearchStrategy[Any]:
     """Values of a contract's type, in its plain form: whether they make sense is not asked."""
     origin = get_origin(kind)
-    if records := plain.alternatives(kind):
+    if records := plain_fields.alternatives(kind):
         return st.one_of([values(record) for record in records])
     if origin in (Union, types.UnionType):
         return st.none() | values(next(a for a in get_args(kind) if a is not type(None)))
