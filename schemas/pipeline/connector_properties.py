@@ -231,6 +231,7 @@ TUNABLE = (
     "max.queue.size",
     "max.queue.size.in.bytes",
     "connect.keep.alive.interval.ms",
+    "extended.headers.enabled",
     "incremental.snapshot.chunk.size",
     "producer.override.linger.ms",
     "producer.override.batch.size",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from shardmerge.schemas.model.actions import ColumnRemoval, IndexRemoval, NullPermission
 from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
-from shardmerge.schemas.records import codec, plain_fields
+from shardmerge.schemas.records import codec, plain, plain_fields
 from shardmerge.schemas.records.codec import RECORDS, Record, decode, encode
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.schema_changes import SchemaChange
