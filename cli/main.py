@@ -71,7 +71,7 @@ COMMANDS = {
     ),
     "load": (
         "shardmerge.cli.loads.load:load",
-        'Show how far the first loads of sources with `snapshot = "spark"` are.',
+        'Show how far the loads of sources with `snapshot = "spark"` are; load a shard again.',
     ),
     "plan": (
         "shardmerge.cli.planning.command:plan",

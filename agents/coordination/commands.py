@@ -9,6 +9,7 @@ shard counts in the join, and which columns are left out of its rows (``skips``)
 
 from __future__ import annotations
 
+from shardmerge.agents.coordination.rows.loads_again import load_again
 from shardmerge.agents.coordination.rows.rereads import is_read_as_whole, why_not_read_again
 from shardmerge.agents.coordination.rows.whole_readings import reloaded
 from shardmerge.agents.coordination.state.shard_state import ShardState
@@ -91,6 +92,11 @@ def obey(
             return _pause(state, command)
         case CommandKind.REREAD:
             return _reread(state, command)
+        case CommandKind.LOAD_AGAIN:
+            known = _live(state, command)
+            if isinstance(known, Refusal):
+                return refuse(state, command, known)
+            return load_again(state, command, known)
         case CommandKind.RELOADED:
             return reloaded(state, command)
         case CommandKind.ADOPT:

@@ -10,7 +10,7 @@ import click
 
 from shardmerge.cli.command import give, shape_of, tell
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.options import json_option, pipeline_option
+from shardmerge.cli.options import ShowGroup, json_option, pipeline_option
 from shardmerge.cli.parameters import Target, login_name, read_pipeline
 from shardmerge.cli.screen import print_json, progress_of
 from shardmerge.cli.views.reading import read_picture
@@ -41,23 +41,7 @@ _by_option = click.option(
 )
 
 
-class _Group(click.Group):
-    """A group that runs ``show`` when a call names no command."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See ``click.Group``. A call that begins with an option is a call of ``show``."""
-        if args and args[0].startswith("-") and args[0] not in ("--help", "-h"):
-            args = ["show", *args]
-        return super().parse_args(ctx, args)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """See ``click.Group``. A first word that is no command is an argument of ``show``."""
-        return super().resolve_command(ctx, args if args[0] in self.commands else ["show", *args])
-
-
-@click.group(cls=_Group)
+@click.group(cls=ShowGroup)
 def drift() -> None:
     """Show what somebody changed on the target's tables by hand; heal it or adopt it.
 

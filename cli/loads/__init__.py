@@ -1,1 +1,1 @@
-"""``shardmerge load``: how far the first loads by the sink are."""
+"""``shardmerge load``: how far the loads by the sink are, and one of them again."""

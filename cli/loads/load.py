@@ -1,4 +1,4 @@
-"""``shardmerge load``: how far the first loads by the sink are."""
+"""``shardmerge load``: how far the first loads by the sink are, and one shard once more."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 
 import click
 
-from shardmerge.cli.endings import telling_errors
-from shardmerge.cli.options import json_option, pipeline_option
-from shardmerge.cli.parameters import read_pipeline
+from shardmerge.cli.command import give, shape_of, tell
+from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.options import ShowGroup, json_option, pipeline_option
+from shardmerge.cli.parameters import Shard, login_name, read_pipeline
 from shardmerge.cli.screen import print_json, progress_of
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.spark_sink.loading.load_estimate import (
     LoadedRows,
     LoadEstimate,
@@ -27,16 +29,25 @@ from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
+from .again import command_for
 from .load_shapes import LoadProgress, ShownLoad
 
 _LOOK_S = 1.0
 
 
-@click.command()
+@click.group(cls=ShowGroup)
+def load() -> None:
+    """Show how far the loads of sources with `snapshot = "spark"` are; load a shard again.
+
+    `shardmerge load --pipeline FILE` is short for `shardmerge load show --pipeline FILE`.
+    """
+
+
+@load.command()
 @pipeline_option
 @click.option("--watch", is_flag=True, help="Show rate and time left until all loads are complete.")
 @json_option
-def load(path: Path, watch: bool, as_json: bool) -> None:
+def show(path: Path, watch: bool, as_json: bool) -> None:
     """Show how far the first loads of sources with `snapshot = "spark"` are.
 
     The target says how many rows are loaded. The sources estimate how many rows there are, if they
@@ -65,6 +76,43 @@ def load(path: Path, watch: bool, as_json: bool) -> None:
                 for told in watched(read, known, found):
                     click.echo(in_words(told))
                     progress(told.rows, told.total)
+
+
+@load.command()
+@click.argument("shard", type=Shard(), metavar="SHARD")
+@pipeline_option
+@click.option(
+    "--by",
+    default=login_name,
+    show_default="your login name",
+    help="Who gives the command; the record keeps it.",
+)
+@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
+@json_option
+def again(shard: ShardId, path: Path, *, by: str, wait: float, as_json: bool) -> None:
+    """Take the rows of SHARD (SOURCE/DATABASE.TABLE) out of the target, and load them again.
+
+    The sink deletes the shard's rows from the target. Then it reads the shard's table as for a
+    first load, while the shard's changes wait in Kafka. Rows of other shards are not touched. If
+    the target cannot tell the shard's rows from others, the command is refused: `shardmerge
+    rebuild` loads the whole target anew. The command is recorded and can be replayed, as every
+    command is. `shardmerge load --watch` shows how far the load is.
+
+    Ends with 0 when the load is ordered; with 1 when the command is refused, or is not answered in
+    time; with 2 when the call or the pipeline file is wrong; with 3 when Kafka does not answer.
+    """
+    with telling_errors():
+        pipeline = read_pipeline(path)
+        said = command_for(pipeline, shard, by=by.strip() or login_name())
+        given = give(pipeline, said, wait)
+        if as_json:
+            print_json(shape_of(given, said))
+        elif given.answer is not None:
+            tell(given.answer)
+    if given.answer is None:
+        click.echo(f"{given.id} is recorded, but was not answered within {wait:.0f} s", err=True)
+    is_ordered = given.answer is not None and given.answer.outcome is not Outcome.REFUSED
+    raise SystemExit(ExitCode.GOOD if is_ordered else ExitCode.FOUND)
 
 
 def loads_of(pipeline: Pipeline) -> Callable[[], Sequence[Load]]:

@@ -11,8 +11,10 @@ from . import topics
 from .routing import route
 from .settings import Pipeline
 
-KINDS = tuple(kind for kind in CommandKind if kind not in (CommandKind.RELOADED, CommandKind.ADOPT))
-"""The kinds for operators: the watchdog sends ``RELOADED``, ``shardmerge drift`` ``ADOPT``."""
+_ELSEWHERE = (CommandKind.RELOADED, CommandKind.ADOPT, CommandKind.LOAD_AGAIN)
+KINDS = tuple(kind for kind in CommandKind if kind not in _ELSEWHERE)
+"""The kinds for operators: the watchdog sends ``RELOADED``, ``shardmerge drift`` ``ADOPT``, and
+``shardmerge load again`` ``LOAD_AGAIN``."""
 OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE, CommandKind.SET_POLICY)
 """The kinds that concern a whole target; all others concern one shard."""
 WITH_ARGUMENT = (

@@ -109,6 +109,9 @@ class FixupKind(StrEnum):
     WHOLE = "whole"
     """The shard's table has no primary key. Its rows wait until the watchdog has had the table read
     as a whole; then a decision has the shard among its ``reloads``."""
+    LOAD = "load"
+    """The shard's rows are removed from the target, and the sink reads its table itself. The shard
+    is among ``Decision.reloads``."""
     UPDATE = "update"
     """A statement of the decision updates the shard's rows in the target to the shard's values."""
     ACCEPT = "accept"

@@ -38,6 +38,9 @@ class CommandKind(StrEnum):
     RELOADED = "reloaded"
     """Tables without a primary key were read as a whole: ``argument`` says at which positions
     (``reloads``). Only the watchdog gives this command."""
+    LOAD_AGAIN = "load-again"
+    """The sink takes the rows of ``shard`` out of the target, and reads its table itself. Only
+    ``shardmerge load again`` gives this command."""
     LEAVE = "leave"
     """``shard`` is no live shard any more, for example because its server is gone. With "delete" as
     ``argument`` its rows are deleted from the target."""

@@ -62,7 +62,7 @@ class TargetDecisions:
         paused: Shards whose rows wait because an operator, or their route, paused them.
         left: Shards that an operator took out, and that have had no schema change since.
         fixups: Version of a decision with fix-ups → the shards of the fix-ups.
-        read_again: All shards in ``fixups``: their rows may come again by a snapshot.
+        read_again: The shards in ``fixups`` whose rows may come again by a snapshot.
         rereads: Shard → the requests to read it again since it last joined the target, in order.
         restarted: Shards with at least one gate in ``ShardGates.restarts``, in the order of their
             first such gates.
@@ -199,7 +199,9 @@ class Decisions:
         target.left |= set(decision.leaves)
         if decision.fixups:
             target.fixups[decision.version] = tuple(fixup.shard for fixup in decision.fixups)
-            target.read_again.update(target.fixups[decision.version])
+            # What the sink itself loads comes by no snapshot.
+            snapshots = (f.shard for f in decision.fixups if f.kind is not FixupKind.LOAD)
+            target.read_again.update(snapshots)
             for fixup in decision.fixups:
                 if fixup.kind.asks_for_snapshot:
                     names = target.shards[fixup.shard].ids_by_name
@@ -219,7 +221,10 @@ class Decisions:
         """Set the gate at which the shard is reloaded: the rows before it are taken out."""
         shard = target.shards[reload.shard]
         last = shard.gates[-1]
-        if reload.position < last.position:
+        loads = any(f.shard == reload.shard for f in decision.fixups if f.kind is FixupKind.LOAD)
+        # A load that is ordered by a command begins wherever the stream stands.
+        position = last.position if loads else reload.position
+        if position < last.position:
             raise ContractError(
                 f"decision {decision.version} of {target.target} reloads {reload.shard} at "
                 f"{reload.position}, before its gate at {last.position}",
@@ -231,7 +236,7 @@ class Decisions:
         shard.append(
             Gate(
                 version=decision.version,
-                position=reload.position,
+                position=position,
                 outcome=Outcome.NOOP,
                 columns=tuple(columns),
                 key=last.key,
@@ -239,6 +244,7 @@ class Decisions:
                 seen=self.seen + 1,
                 began_ms=reload.began_ms,
                 reloads=True,
+                loads=loads,
             )
         )
         known = target.reloads.get(decision.version, ())

@@ -37,6 +37,7 @@ class Gate:
             the connector began it, in milliseconds by its clock. 0 at every other gate.
         reloads: Whether a decision orders that the target's rows from before the gate are taken
             out (``Decision.reloads``).
+        loads: Whether the sink then reads the shard's table itself (``FixupKind.LOAD``).
     """
 
     version: int
@@ -55,6 +56,7 @@ class Gate:
     began_ms: int = 0
     reloads: bool = False
     code: str = ""
+    loads: bool = False
 
     @property
     def begins_anew(self) -> bool:

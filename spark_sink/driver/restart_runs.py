@@ -59,6 +59,11 @@ _ARCHIVE = Refusal(
 )
 
 
+_NOT_LOADED = Refusal(
+    "the shard is to be loaded again, and the sink does not load shards of its source",
+    "give the source snapshot = 'spark' in the pipeline file, and restart the sink",
+    code="SM-1640",
+)
 _LOADED = Refusal(
     "its rows, which have to go from the target, were loaded from the source: no topic has them, "
     "and the target does not know which they are",
@@ -92,6 +97,7 @@ class RestartRuns:
         self._modes: Mapping[str, str] = {
             s.name: s.connector_snapshot_mode for s in pipeline.sources
         }
+        self._loaded = {s.name for s in pipeline.sources if s.is_loaded}
         self._journal = journal
         self._statements = statements
         self._open_reader = open_reader
@@ -119,6 +125,8 @@ class RestartRuns:
                 return self._mark(restart, UNDONE)
             self._statements.start_removal(restart, restart.removal)
             return None
+        if restart.gate.loads and restart.shard.source not in self._loaded:
+            return _hold(restart, _NOT_LOADED, progress)
         found = restart.stage is Stage.FOUND
         if not found and (not self._brings_rows(restart) or self._has_nothing(restart, progress)):
             return self._mark(restart, VOID)
@@ -126,7 +134,8 @@ class RestartRuns:
             if not restart.gate.reloads and not _is_keyless(restart, decisions):
                 # Rows that the new snapshot lacks were deleted meanwhile, which the route ignores.
                 return self._mark(restart, VOID)
-            if not self._has_nothing(restart, progress):
+            # The gate of a load stands before rows that are applied.
+            if restart.gate.loads or not self._has_nothing(restart, progress):
                 return _hold(restart, _ARCHIVE, progress)
         keeps = self._keeps(restart.shard)
         if not found and not self._is_found(restart, decisions, progress):

@@ -10,6 +10,8 @@ Which they are follows from the shard's gates and the pipeline file, so no recor
 * A connector that describes its tables anew begins at another position. What happened between the
   old position and the new one is in no stream. So each such description orders that the shard is
   read anew. Its earlier rows are removed first (``barrier.restarts``).
+* An operator can order it (``FixupKind.LOAD``). The shard's rows are removed first, too. A reload
+  of another kind is read by Debezium.
 """
 
 from __future__ import annotations
@@ -32,9 +34,8 @@ def load_orders(gates: ShardGates, latest: Load | None, rows: RowProgress) -> tu
         latest: Its latest load.
         rows: How far rows are applied.
     """
-    found = [
-        gates.gates[index].version for index in gates.restarts if not gates.gates[index].reloads
-    ]
+    anew = [gates.gates[index] for index in gates.restarts]
+    found = [gate.version for gate in anew if gate.loads or not gate.reloads]
     came = any(rows.at(partition).offset for partition in rows.partitions_of(gates.shard))
     if latest is not None or not came:
         found.insert(0, gates.gates[0].version)

@@ -4,6 +4,7 @@ The rules are the real ones (``spark_sink.loading``), and so are the gates. The 
 
 * A chunk is read in one transaction, from the source or from a replica that is behind, and written
   at any later time, or never: its process can die, and a process of a dead driver can come late.
+* An operator can order that the shard is loaded again, by a gate that the stream has passed.
 * A snapshot is written in pieces into a table beside the target. Its task can run twice, since a
   process that was taken for dead can go on. Then its rows are copied in pieces.
 """
@@ -11,6 +12,7 @@ The rules are the real ones (``spark_sink.loading``), and so are the gates. The 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -58,7 +60,9 @@ class Sink:
         self.decided: dict[int, Ddl] = {}
         self.orders: list[int] = []
         self.readings: list[Reading] = []
-        self.seen = dict.fromkeys(("read again", "schema", "late", "again"), 0)
+        self.seen = dict.fromkeys(("read again", "schema", "late", "again", "ordered"), 0)
+        # Versions by which the shard's rows are to be taken out of the target, and are not yet.
+        self.removals: list[int] = []
         self.known = self.start
         self._decide(Ddl(("where",)), BEGINNING)
         self.target.executed.add(1)
@@ -91,6 +95,23 @@ class Sink:
                 break
         return self.known > before
 
+    def order_again(self) -> None:
+        """An operator orders a load, by a gate at the place of the last one."""
+        last = self.gates.gates[-1]
+        if not last.live or self.shape.ignores_deletes:
+            return
+        version = len(self.gates.gates) + 1
+        self.gates.append(
+            replace(last, version=version, outcome=Outcome.NOOP, reloads=True, loads=True)
+        )
+        self.decided[version] = replace(
+            self.decided[last.version], change=dict, target_change=dict, kind="expanding"
+        )
+        self.target.executed.add(version)
+        self.orders.append(version)
+        self.removals.append(version)
+        self.seen["ordered"] += self.load.is_complete
+
     # --- the sink's view ----------------------------------------------------------
 
     @property
@@ -115,7 +136,28 @@ class Sink:
 
     @property
     def first_blocked(self) -> int:
-        return self.gates.first_blocked(self.frontier)
+        first = self.gates.first_blocked(self.frontier)
+        # Rows wait at a gate until the rows from before it are taken out (``barrier.restarts``).
+        return min(first, *(v - 1 for v in self.removals)) if self.removals else first
+
+    @property
+    def place_of_load(self) -> SourcePosition:
+        """Up to where the stream was applied when an ordered load began: it stands there."""
+        return place(self.target.applied)
+
+    def take_out(self) -> bool:
+        """The shard's rows go from the target, as soon as no chunk from before can be written."""
+        if not self.removals:
+            return False
+        load, version = self.load, self.removals[0]
+        if (load.version if load.is_complete else load.base) < version:
+            return False
+        self.empty()
+        self.removals.pop(0)
+        return True
+
+    def empty(self) -> None:
+        self.target.rows = []
 
     def is_applied_before(self, position: SourcePosition) -> bool:
         """Whether no row of the stream before a position is left."""
@@ -128,6 +170,8 @@ class Sink:
         read = place(self.source.replica)
         # A gate's position is where its schema change begins.
         has_base = read >= place(self.start) if base == BEGINNING else read > base
+        if self.gates.gates[self.base_index].loads:
+            has_base &= read >= self.place_of_load
         return load_rules.may_give_out(
             self.gates,
             self.load,
@@ -144,7 +188,8 @@ class Sink:
                 continue
             gate = self.gates.gates[version - 1]
             waits = ddl.kind != "expanding" and (
-                not self.is_applied_before(gate.position)
+                any(removal <= version for removal in self.removals)
+                or not self.is_applied_before(gate.position)
                 or load_rules.may_have_rows_before(self.gates, self.load, gate.position)
             )
             if waits:
@@ -161,7 +206,7 @@ class Sink:
 
     def add_unique_key(self) -> bool:
         """The target gets its unique key; it is a debt, so nothing waits for it."""
-        if self.target.is_unique or not self.shape.has_unique:
+        if self.target.is_unique or not self.shape.has_unique or self.removals:
             return False
         if load_rules.may_have_duplicates(self.load, place(self.target.applied)):
             return False
@@ -183,8 +228,9 @@ class Sink:
         version = load_rules.next_order(self.load, self.orders)
         if not self.load.is_complete or version is None:
             return False
-        # The shard's earlier rows are removed first (``barrier.restarts``).
-        self.target.rows = []
+        if version not in self.removals:
+            # The shard's earlier rows are removed first (``barrier.restarts``).
+            self.target.rows = []
         self.target.loads.append(Load(SHARD, TARGET, version, LoadKind.SNAPSHOT, version))
         return True
 
@@ -259,7 +305,8 @@ class Sink:
     def give_back(self, reading: Reading) -> None:
         """The driver hears that a chunk was not written, if its process was the last one."""
         others = [one for one in self.readings if one is not reading and self.is_current(one)]
-        if not self.is_current(reading) or any(one.number == reading.number for one in others):
+        chunk = (reading.number, reading.base)
+        if not self.is_current(reading) or any((o.number, o.base) == chunk for o in others):
             return
         if self.load.accepts(reading.number, reading.base):
             self.load = self.load.give_back(reading.number)

@@ -27,7 +27,7 @@ class World(Sink):
         """Steps that only bring things on."""
         return [
             self.replicate, self.decide_next, self.execute, self.move_base, self.cut, self.read,
-            self.write, self.prove, self.copy, self.apply, self.add_unique_key,
+            self.write, self.prove, self.copy, self.apply, self.add_unique_key, self.take_out,
         ]  # fmt: skip
 
     def run(self, steps: int) -> None:
@@ -46,7 +46,9 @@ class World(Sink):
                 self.split()
             elif dice < 0.08:
                 load_snapshots.run_again(self)
-            elif dice < 0.08 + traffic:
+            elif dice < 0.09:
+                self.order_again()
+            elif dice < 0.09 + traffic:
                 self.source.happens()
             else:
                 self.random.choices(calm, weights)[0]()

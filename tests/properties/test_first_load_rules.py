@@ -14,7 +14,7 @@ from shardmerge.spark_sink.loading import load_rules
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from tests.properties import load_snapshots
 from tests.properties.load_snapshots import Reading
-from tests.properties.load_source import Ddl, Event, Image, Shape
+from tests.properties.load_source import Ddl, Event, Image, Shape, place
 from tests.properties.load_world import World
 
 KEYED, UNIQUE, KEYLESS = Shape(), Shape(has_unique=True), Shape(has_key=False)
@@ -138,6 +138,14 @@ def a_chunk_is_done_before_its_rows_are_written(patch: Patch) -> None:
     patch.setattr(World, "commit", commit)
 
 
+def an_ordered_load_is_read_at_its_gate(patch: Patch) -> None:
+    patch.setattr(World, "place_of_load", place(0))
+
+
+def an_ordered_load_takes_nothing_out(patch: Patch) -> None:
+    patch.setattr(World, "empty", lambda self: None)
+
+
 def the_base_does_not_move(patch: Patch) -> None:
     patch.setattr(load_rules, "next_base", lambda gates, load, blocked: None)
 
@@ -238,6 +246,36 @@ def dropped_before_a_chunk_is_read(world: World) -> None:
     _all(world.write)
 
 
+def overtaken_by_another_attempt(world: World) -> None:
+    """A process has written all rows; another one begins, and drops its table."""
+    world.cut()
+    world.read()
+    (first,) = world.readings
+    load_snapshots.stage(world, first)
+    load_snapshots.stage(world, first)
+    assert load_snapshots.run_again(world)
+    load_snapshots.stage(world, world.readings[-1])
+    assert load_snapshots.stage(world, first)
+    world.readings.remove(first)
+    world.prove()
+    _all(world.copy)
+
+
+def ordered_behind_applied_rows(world: World) -> None:
+    """The stream has passed an event that the server which is read does not have yet."""
+    world.settle()
+    (old,) = world.source.now.rows
+    new = {**old, "where": 1}
+    world.source.append(Event(old, new), (new,))
+    _all(world.decide_next)
+    assert world.apply()
+    world.order_again()
+    assert world.move_base()
+    assert world.take_out()
+    _all(world.cut)
+    _all(lambda: world.read() or world.write())
+
+
 MUTANTS: list[tuple[Callable[[Patch], None], Shape, Callable[[World], None] | None]] = [
     (the_stream_overtakes_the_load, KEYED, None),
     (the_stream_passes_an_order, KEYED, an_order_that_the_stream_has_passed),
@@ -257,11 +295,13 @@ MUTANTS: list[tuple[Callable[[Patch], None], Shape, Callable[[World], None] | No
     (every_table_is_read_in_chunks, IGNORING, None),
     (a_load_is_of_chunks_until_the_target_has_its_table, KEYLESS, None),
     (attempts_share_a_table, KEYLESS, None),
-    (an_attempt_that_does_not_count_is_finished, KEYLESS, None),
+    (an_attempt_that_does_not_count_is_finished, KEYLESS, overtaken_by_another_attempt),
     (a_piece_is_noted_after_its_rows, KEYLESS, None),
     (a_load_goes_on_in_a_table_that_was_made_again, KEYLESS, None),
     (an_order_does_not_reach_chunks_that_are_done, KEYED, None),
     (a_chunk_is_done_before_its_rows_are_written, KEYED, None),
+    (an_ordered_load_is_read_at_its_gate, KEYED, ordered_behind_applied_rows),
+    (an_ordered_load_takes_nothing_out, KEYLESS, None),
     (the_base_does_not_move, KEYED, None),
 ]
 
@@ -298,6 +338,19 @@ def _play(world: World, history: Callable[[World], None] | None) -> None:
         world.settle()
 
 
+@pytest.mark.parametrize("shape", [KEYED, UNIQUE, KEYLESS], ids=["keyed", "unique", "keyless"])
+def test_rows_that_the_shard_does_not_have_go_with_a_load_that_is_ordered(shape: Shape) -> None:
+    for seed in range(50):
+        world = World(shape, seed, [ROW | ({"u": 1} if shape.has_unique else {})])
+        world.settle()
+        assert world.load.is_complete
+        # Somebody changed rows of the target by hand.
+        strays = [row | {"id": row["id"] + 100} for row in world.target.rows]
+        world.target.rows = strays
+        world.order_again()
+        world.run(60)
+
+
 def test_attempts_to_read_a_snapshot_meet_each_other() -> None:
     seen = dict.fromkeys(("late", "again"), 0)
     for seed in range(100):
@@ -309,7 +362,7 @@ def test_attempts_to_read_a_snapshot_meet_each_other() -> None:
 
 
 def test_histories_have_what_the_argument_is_about() -> None:
-    seen = {"moved": 0, "void": 0, "again": 0, "read again": 0, "schema": 0, "late": 0}
+    seen = dict.fromkeys(("moved", "void", "again", "read again", "schema", "late", "ordered"), 0)
     for seed in range(100):
         world = World(KEYED, seed)
         world.run(100)

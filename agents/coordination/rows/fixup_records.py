@@ -31,6 +31,7 @@ _OUTCOMES = {
     FixupKind.SNAPSHOT: "they are read again",
     FixupKind.RELOAD: "they are taken out of the target, and read again",
     FixupKind.WHOLE: "the table is read again as a whole (by the watchdog), its rows wait for that",
+    FixupKind.LOAD: "they are taken out of the target, and the sink reads the table",
     FixupKind.UPDATE: "they get the same values",
     FixupKind.ACCEPT: "they stay different until they are written again",
     FixupKind.HOLD: "the shard is paused: look at them, then resume it",

@@ -94,8 +94,9 @@ def with_fixups(
         new = replace(new, fills=fills)
     fixups = [*decision.fixups]  # an operator's
     reloaded = {reload.shard for reload in decision.reloads}
+    loaded = {fixup.shard for fixup in fixups if fixup.kind is FixupKind.LOAD}
     # A table that was read as a whole (``began_ms``) has come already.
-    asked = (reload.shard for reload in decision.reloads if not reload.began_ms)
+    asked = (r.shard for r in decision.reloads if not r.began_ms and r.shard not in loaded)
     fixups += [reloading_fixup(new.shards[name]) for name in asked]
     left = leftover_effects(old, new, given_up, decision.statements)
     for name in sorted({*moved, *left} - reloaded):

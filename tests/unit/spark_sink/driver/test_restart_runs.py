@@ -40,13 +40,13 @@ class Runs(RestartRuns):
         return self.has_nothing
 
 
-def runs(journal: Journal, *ignored: RowOperation) -> Runs:
+def runs(journal: Journal, *ignored: RowOperation, snapshot: str = "debezium") -> Runs:
     rule = RoutingRule(".*", ".*", ".*", "merged", "t", ignore=ignored)
     pipeline = Pipeline(
         "p",
         Kafka("127.0.0.1:1"),
         Connect("http://127.0.0.1:1"),
-        (Source(A.source, "127.0.0.1", 1, "u", "", 1),),
+        (Source(A.source, "127.0.0.1", 1, "u", "", 1, snapshot=snapshot),),
         (rule,),
         Target("127.0.0.1", 1, "u", ""),
     )
@@ -63,6 +63,12 @@ def restarted(
     decisions = folded(first, replace(decision(2, A, 50, snapshot=True), ts_ms=2_000, key=key))
     gate = replace(decisions.targets[TARGET].shards[A].gates[1], reloads=reloads)
     return decisions, Restart(TARGET, A, gate, 1, Stage.FOUND, mates=(A,))
+
+
+def ordered() -> tuple[Decisions, Restart]:
+    """A shard whose load an operator orders; its gate stands before rows that are applied."""
+    decisions, restart = restarted(reloads=True)
+    return decisions, replace(restart, gate=replace(restart.gate, loads=True))
 
 
 def carried_out(journal: Journal, decisions: Decisions, restart: Restart) -> Any:
@@ -98,3 +104,21 @@ def test_nothing_is_held_where_the_target_has_no_row_of_the_shard() -> None:
     assert mine.carry_out(waiting, decisions, {}, PROGRESS) == StatementKey(2, VOID)
 
     assert journal.notes == [(2, VOID)]
+
+
+def test_nothing_goes_where_the_sink_would_not_load_it_again() -> None:
+    journal = Journal()
+    decisions, restart = ordered()
+    held = runs(journal).carry_out(restart, decisions, {}, PROGRESS)
+    assert isinstance(held, RowHold)
+    assert (held.code, journal.notes) == ("SM-1640", [])
+
+
+def test_rows_that_a_route_keeps_do_not_go_for_a_load() -> None:
+    journal = Journal()
+    decisions, restart = ordered()
+    found = runs(journal, RowOperation.DELETE, snapshot="spark")
+    found.has_nothing = True  # as the row topic says it, because rows behind the gate are applied
+    held = found.carry_out(restart, decisions, {}, PROGRESS)
+    assert isinstance(held, RowHold)
+    assert (held.code, journal.notes) == ("SM-1524", [])

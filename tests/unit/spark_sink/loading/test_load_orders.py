@@ -45,6 +45,14 @@ def test_a_reload_is_read_by_debezium() -> None:
     assert load_orders(described_anew(40, reloads=True), load(), progress(0)) == (1,)
 
 
+def test_an_operators_order_is_read_by_the_sink_whoever_read_the_first_rows() -> None:
+    found = ShardGates(SHARD)
+    for gate in described_anew(40, reloads=True).gates:
+        found.append(replace(gate, loads=gate.reloads))
+    assert load_orders(found, load(), progress(0)) == (1, 2)
+    assert load_orders(found, None, progress(7)) == (2,)
+
+
 def test_a_later_load_knows_that_an_earlier_one_has_written_rows() -> None:
     first = new_load(SHARD, TARGET, 1, LoadKind.CHUNKS, None)
     assert not first.has_rows

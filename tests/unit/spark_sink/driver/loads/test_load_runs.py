@@ -15,7 +15,8 @@ from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.records.decisions import Binding, Decision
+from shardmerge.schemas.records.decisions import Binding, Decision, Fixup, FixupKind
+from shardmerge.schemas.records.reloads import Reload
 from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier.barrier import Barrier
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -573,6 +574,51 @@ def test_a_connector_that_describes_its_tables_anew_orders_another_load(driver: 
     driver.rounds()
     assert driver.runs.latest[A].is_complete
     assert [o.load.version for o in driver.store.orders].count(3) == 2
+
+
+def ordered(version: int = 3) -> Decision:
+    """What answers ``shardmerge load again``."""
+    fixup = Fixup(A, FixupKind.LOAD, (), "", "SM-1642")
+    told = replace(decision(version, A, 0), shard=None)
+    return replace(told, fixups=(fixup,), reloads=(Reload(A, at(10)),))
+
+
+@pytest.mark.parametrize("by_debezium", [False, True])
+def test_an_operator_orders_a_load_wherever_the_stream_stands(by_debezium: bool) -> None:
+    driver = Driver()
+    if by_debezium:
+        driver.rows.applied = {A_ROWS: Applied(4, at(60)), B_ROWS: Applied(4, at(60))}
+    driver.rounds()
+    known, commits = len(driver.store.orders), driver.jobs.calls.count("commit")
+    driver.rows.applied = {A_ROWS: Applied(8, at(90)), B_ROWS: Applied(8, at(90))}
+
+    driver.decide(ordered())
+    batch = driver.rounds(3)
+
+    # The rows have to go first. Meanwhile the shard's stream stands where it is.
+    (restart,) = batch.restarts
+    assert (restart.shard, restart.gate.loads) == (A, True)
+    assert {task.place for task in batch.tasks} == {B_ROWS}
+    assert len(driver.store.orders) == known
+    driver.executed |= {key(3, -2)}
+    driver.jobs.end = at(200)
+    batch = driver.rounds()
+    assert driver.runs.latest[A].is_complete
+    assert [(o.load.shard, o.load.version) for o in driver.store.orders[known:]] == [(A, 3)] * 2
+    # The server has shown that it has committed what the stream had passed by then.
+    assert driver.jobs.calls.count("commit") > commits
+    assert {task.place for task in batch.tasks} == {A_ROWS, B_ROWS}
+
+
+def test_an_order_reaches_a_load_that_is_under_way() -> None:
+    driver = Driver()
+    driver.store.answers = [ChunkEnd.DONE] * 2 + [StackError("no server", code="SM-4401")] * 9
+    driver.rounds(3)
+    driver.decide(ordered())
+    driver.rounds(3)
+    load = driver.runs.latest[A]
+    assert (load.version, load.base) == (1, 3)
+    assert {chunk.state for chunk in load.chunks} <= {ChunkState.PLANNED}
 
 
 def test_as_few_rows_are_read_as_the_limit_says() -> None:
