@@ -140,7 +140,9 @@ def without_passwords(pipeline: Pipeline) -> Pipeline:
         ),
         connect=replace(pipeline.connect, user="", password="", tls=Tls(), client=(), connector=()),
         sources=tuple(
-            replace(source, password="", connect_password="", tls=Tls(), connector=())
+            replace(
+                source, password="", connect_password="", load_password="", tls=Tls(), connector=()
+            )
             for source in pipeline.sources
         ),
         target=replace(

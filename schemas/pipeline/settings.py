@@ -10,6 +10,7 @@ from shardmerge.schemas.model.names import matches
 
 from .connector_properties import Properties
 from .routing import RoutingRule
+from .secrets import reference
 from .spark_catalog import SparkCatalog
 from .tls import Tls
 from .web import Web
@@ -80,6 +81,11 @@ class Source:
             limit.
         load_snapshot_s: With ``spark``: how many seconds a transaction may stay open that reads a
             whole table as of one moment; 0 for no limit.
+        load_host: With ``spark``: name or address of a replica of the source, from which chunks of
+            tables are read; "" is the source itself.
+        load_port: The replica's port; 0 is that of the source.
+        load_user: The user on the replica; "" is that of the source.
+        load_password: Its password, or where it is; "" is that of the source.
         epoch: Raise it by one whenever you point the connector to another server, or the server's
             binlog starts anew: positions of two binlogs have no order of their own.
         connect_password: What the connector's configuration has instead of ``password``: a
@@ -106,6 +112,10 @@ class Source:
     load_connections: int = 4
     load_rows_per_s: int = 0
     load_snapshot_s: int = 3600
+    load_host: str = ""
+    load_port: int = 0
+    load_user: str = ""
+    load_password: str = ""
     epoch: int = 0
     connect_password: str = ""
     tls: Tls = field(default_factory=Tls)
@@ -122,6 +132,19 @@ class Source:
             raise ConfigError(
                 f"source {self.name}: epoch must be 0 to {MAX_EPOCH}, not {self.epoch}",
                 code="SM-5004",
+            )
+        reference(self.load_password)
+        if not self.load_host and (self.load_port or self.load_user or self.load_password):
+            raise ConfigError(
+                f"source {self.name}: load_port, load_user and load_password are of a replica",
+                hint="name the replica in load_host",
+                code="SM-5204",
+            )
+        if self.load_host and not self.is_loaded:
+            raise ConfigError(
+                f"source {self.name}: load_host goes with snapshot 'spark'",
+                hint="leave load_host out, or give the source snapshot = 'spark'",
+                code="SM-5204",
             )
 
     @property

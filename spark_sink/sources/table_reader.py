@@ -124,6 +124,24 @@ class TableReader:
         """All rows of a query."""
         return self._fetch(sql)
 
+    def named_rows(self, sql: str) -> list[dict[str, str | None]]:
+        """All rows of a query; the columns' names are in lower case."""
+        with self._source_errors(), self._connected().cursor() as cursor:
+            cursor.execute(sql)
+            names = [str(column[0]).lower() for column in cursor.description]
+            return [
+                {
+                    name: None if value is None else str(value)
+                    for name, value in zip(names, row, strict=True)
+                }
+                for row in cursor.fetchall()
+            ]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a connection; without one, the next use makes another one."""
+        return self._connection is not None and self._connection.open
+
     def statistics(self, shard: ShardId) -> tuple[int, int]:
         """The server's estimates of a table: rows, and bytes of rows."""
         rows = self._fetch(table_statistics(shard))

@@ -22,6 +22,7 @@ from shardmerge.spark_sink.loading.chunk_queries import key_extent, next_boundar
 from shardmerge.spark_sink.loading.chunk_ranges import even_boundaries
 from shardmerge.spark_sink.loading.key_order import Boundary, KeyColumn
 from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
+from shardmerge.spark_sink.sources.replica_reader import ReplicaReader, chunk_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
 
 _PROOF_S = 60.0
@@ -50,14 +51,14 @@ class LoadJobs:
     Args:
         pipeline: Has the sources.
         name: Name of this writer; it is part of the names of its marks.
-        open_reader: Opens a connection to a source.
+        open_reader: Opens a connection to a source, or to the replica that is read.
     """
 
     def __init__(
         self,
         pipeline: Pipeline,
         name: str,
-        open_reader: Callable[[Source], TableReader] = TableReader,
+        open_reader: Callable[[Source], TableReader] = chunk_reader,
     ) -> None:
         self._pipeline = pipeline
         # Another driver may have written marks with the same numbers.
@@ -68,8 +69,18 @@ class LoadJobs:
         self._keeping = Lock()
 
     def commit_seen(self, source: Source) -> None:
-        """Wait until the server has committed everything that its binlog has now."""
+        """Wait until the server that is read has everything that the source's binlog has now.
+
+        Raises:
+            StackError: Also if a replica does not get there in time.
+        """
         write_mark(self._pipeline, source, self._mark(), "first load: reads from here on")
+        if not source.load_host:
+            return
+        reader = self._reader(source)
+        assert isinstance(reader, ReplicaReader)
+        reader.wait()
+        self._give_back(source, reader)
 
     def prove(self, source: Source) -> SourcePosition:
         """Write a mark, and wait until it has come through Kafka.

@@ -219,7 +219,15 @@ def test_passwords_are_left_out(made: Recorded) -> None:
         kafka=replace(made.pipeline.kafka, client=(("sasl.password", "secret"),)),
         connect=replace(made.pipeline.connect, user="secret", password="secret", tls=tls),
         sources=tuple(
-            replace(source, tls=tls, connect_password="secret") for source in made.pipeline.sources
+            replace(
+                source,
+                tls=tls,
+                connect_password="secret",
+                snapshot="spark",
+                load_host="r",
+                load_password="secret",
+            )
+            for source in made.pipeline.sources
         ),
         target=replace(made.pipeline.target, tls=tls),
     )

@@ -30,6 +30,7 @@ from shardmerge.spark_sink.planning.chunk_orders import (
 from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedRows
 from shardmerge.spark_sink.rows.folding.segment_plan import plan_segment
 from shardmerge.spark_sink.rows.values.server_values import server_reader
+from shardmerge.spark_sink.sources.replica_reader import chunk_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.sources.table_snapshot import TableSnapshot
 from shardmerge.spark_sink.targets.mysql.server_errors import TRANSACTION_TOO_LARGE
@@ -183,7 +184,7 @@ def _idle_reader(source: Source) -> Iterator[TableReader]:
     """A connection to a source that no one else in this process uses meanwhile."""
     with _keeping:
         idle = _idle.setdefault(source, [])
-        reader = idle.pop() if idle else TableReader(source)
+        reader = idle.pop() if idle else chunk_reader(source)
     try:
         yield reader
     except Exception:

@@ -484,6 +484,9 @@ def test_the_sink_reads_the_first_rows_of_a_source_if_the_file_says_so() -> None
         ('"spark"', '"spark"\nload_connections = 0', "at least 1"),
         ('"spark"', '"spark"\nload_rows_per_s = -1', "at least 0"),
         ('"spark"', '"spark"\nload_snapshot_s = -1', "at least 0"),
+        ('"spark"', '"spark"\nload_port = 3307', "are of a replica"),
+        ('"spark"', '"debezium"\nload_host = "h"', "goes with snapshot 'spark'"),
+        ('"spark"', '"spark"\nload_host = "h"\nload_password = "env:"', "no environment variable"),
         (
             """host = "127.0.0.1"
 port = 3306

@@ -612,7 +612,8 @@ def test_an_operator_orders_a_load_wherever_the_stream_stands(by_debezium: bool)
 
 def test_an_order_reaches_a_load_that_is_under_way() -> None:
     driver = Driver()
-    driver.store.answers = [ChunkEnd.DONE] * 2 + [StackError("no server", code="SM-4401")] * 9
+    away = StackError("no server", code="SM-4401")
+    driver.store.answers = [ChunkEnd.DONE, ChunkEnd.DONE, *[away] * 9]
     driver.rounds(3)
     driver.decide(ordered())
     driver.rounds(3)

@@ -1,0 +1,183 @@
+"""Loads on real servers: into a target, and from a replica of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.spark_sink.driver.loads.load_jobs import LoadJobs
+from shardmerge.spark_sink.loading.load_state import LoadKind
+from shardmerge.spark_sink.loading.replica_rules import Committed, has_come, wait_for
+from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkFailure, ChunkResult
+from shardmerge.spark_sink.sources import replica_reader
+from shardmerge.spark_sink.sources.table_reader import TableReader
+from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
+
+from .compared_line import connected, execute, pipeline
+from .conftest import source_server
+from .load_line import KEYED, KEYLESS, ROWS, UNIQUE, LoadLine
+
+FLAVOURS = {"mysql80": "", "mariadb1011": "source"}
+
+
+@dataclass(frozen=True)
+class Servers:
+    """A server that is source and target, and one that follows it when it is told to."""
+
+    flavour: str
+    source: int
+    replica: int
+
+    @property
+    def is_mariadb(self) -> bool:
+        return bool(FLAVOURS[self.flavour])
+
+    def follow(self) -> None:
+        """Let the replica follow the source from its beginning."""
+        at = f"HOST = '127.0.0.1', {{0}}_PORT = {self.source}, {{0}}_USER = '{USER}'"
+        at += f", {{0}}_PASSWORD = '{PASSWORD}'"
+        more: tuple[str, ...]
+        if self.is_mariadb:
+            place = f"CHANGE MASTER TO MASTER_{at}, MASTER_USE_GTID = slave_pos".format("MASTER")
+            more = ("RESET MASTER", "SET GLOBAL gtid_slave_pos = ''", place, "START SLAVE")
+        else:
+            place = f"CHANGE MASTER TO MASTER_{at}".format("MASTER")
+            place += ", MASTER_AUTO_POSITION = 1, GET_MASTER_PUBLIC_KEY = 1"
+            more = ("RESET MASTER", place, "START SLAVE")
+        execute(self.replica, *more)
+
+    def applies(self, word: str) -> None:
+        """START or STOP the thread that executes what came."""
+        execute(self.replica, f"{word} SLAVE SQL_THREAD")
+
+
+@pytest.fixture(params=FLAVOURS, scope="module")
+def servers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Servers]:
+    base, flavour = tmp_path_factory.getbasetemp(), str(request.param)
+    with source_server(flavour, base, 911) as source, source_server(flavour, base, 912) as replica:
+        execute(source, "SET GLOBAL local_infile = 1")
+        yield Servers(flavour, source, replica)
+        execute(replica, "STOP SLAVE")
+
+
+def line_of(
+    servers: Servers, definition: str = KEYED, kind: LoadKind = LoadKind.CHUNKS
+) -> LoadLine:
+    of = pipeline(servers.source, servers.source, maria=FLAVOURS[servers.flavour])
+    target = MySqlAddress("127.0.0.1", servers.source, USER, PASSWORD)
+    line = LoadLine(of, target, definition, kind)
+    line.read_from(snapshot="spark")
+    return line
+
+
+def all_chunks_come(line: LoadLine) -> None:
+    """Three chunks; one is late, and one was read with an older base."""
+    first = line.run_next(0)
+    assert isinstance(first, ChunkResult) and first.end is ChunkEnd.DONE, first
+    assert first.rows == 1_000
+    line.step(line.load.begin(1))
+    late = line.order(1)
+    assert first.read_before is not None
+    line.step(line.load.move(2, first.read_before))
+    refused = line.run(late)
+    assert isinstance(refused, ChunkResult) and refused.end is ChunkEnd.REFUSED
+    for number in (1, 2):
+        result = line.run_next(number)
+        assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE
+    assert line.load.is_read
+    of_shard, merged = line.rows()
+    assert merged == of_shard
+    # A chunk that is read again writes its rows over those that are there.
+    line.in_source("UPDATE app.t_1 SET v = 'new' WHERE id <= 10")
+    line.step(line.load.give_back(0))
+    assert isinstance(line.run_next(0), ChunkResult)
+    of_shard, merged = line.rows()
+    assert merged == of_shard
+
+
+def a_snapshot_comes(line: LoadLine) -> None:
+    result = line.run_next()
+    assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE, result
+    assert line.rows()[1].total() == 0
+    assert line.copy() is None
+    of_shard, merged = line.rows()
+    assert (merged.total(), merged) == (ROWS, of_shard)
+    assert line.copy() is None
+    assert line.rows()[1] == merged
+
+
+def test_chunks_come_into_a_target(servers: Servers) -> None:
+    line = line_of(servers)
+    all_chunks_come(line)
+    line.close()
+
+
+@pytest.mark.parametrize("definition", [KEYLESS, UNIQUE], ids=["keyless", "unique"])
+def test_a_snapshot_comes_into_a_target(servers: Servers, definition: str) -> None:
+    line = line_of(servers, definition, LoadKind.SNAPSHOT)
+    a_snapshot_comes(line)
+    line.close()
+
+
+def failure(line: LoadLine) -> str:
+    failed = line.run_next(0)
+    assert isinstance(failed, ChunkFailure) and not failed.final, failed
+    return failed.code
+
+
+def test_chunks_are_read_from_a_replica_that_has_what_the_source_has(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = line_of(servers)
+    for port in (servers.source, servers.replica):
+        # The source itself, and a server that does not follow it.
+        line.read_from(load_host="127.0.0.1", load_port=port)
+        assert failure(line) == "SM-1650"
+    servers.follow()
+    jobs = LoadJobs(line.pipeline, "test")
+    jobs.commit_seen(line.source)
+    execute(
+        servers.replica,
+        "SET SESSION sql_log_bin = 0",
+        "UPDATE app.t_1 SET v = 'of the replica' WHERE id = 7",
+    )
+
+    servers.applies("STOP")
+    line.in_source("UPDATE app.t_1 SET v = 'late' WHERE id = 8")
+    monkeypatch.setattr(replica_reader, "WAIT_S", 1)
+    with pytest.raises(StackError) as behind:
+        jobs.commit_seen(line.source)
+    assert behind.value.code == "SM-1652"
+    servers.applies("START")
+    monkeypatch.setattr(replica_reader, "WAIT_S", 30)
+    jobs.commit_seen(line.source)
+
+    own = TableReader(line.source)
+    begun = own.binlog_end()
+    result = line.run_next(0)
+    assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE, result
+    assert result.read_before is not None
+    assert begun <= result.read_before < own.binlog_end(), "the place is one of the source's binlog"
+    with connected(servers.source) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT v FROM merged.t WHERE id IN (7, 8) ORDER BY id")
+        assert cursor.fetchall() == (("of the replica",), ("late",))
+    if not servers.is_mariadb:
+        reader = replica_reader.chunk_reader(line.source)
+        place = Committed("", own.binlog_end())
+        ((version,),) = reader.query("SELECT VERSION()")
+        ((answer,),) = reader.query(wait_for(place, str(version), 10, mariadb=False))
+        assert has_come(place, answer)
+        reader.close()
+    own.close()
+
+    execute(servers.replica, "SET SESSION sql_log_bin = 0", "ALTER TABLE app.t_1 ENGINE = MyISAM")
+    line.step(line.load.give_back(0))
+    assert failure(line) == "SM-1651"
+    jobs.close()
+    line.close()
