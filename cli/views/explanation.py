@@ -25,6 +25,8 @@ from .target_log import TargetLog
 
 _VERSION = re.compile(r"reach version (\d+)")
 _STATEMENT = re.compile(r"statement (\d+\.\d+)")
+_REBUILT = frozenset({"SM-3108"})
+"""Codes of rows that a rebuilt target does not need: its loads bring what is behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,10 @@ def _parked(asked: Asked, shard: ShardState) -> Iterator[Cause]:
         position=str(applied.position or ""),
         version=below,
         others=tuple(f"statement {each.statement}" for each in statements),
-        ways=(WayOut("", applied.hint),) if applied.hint else (),
+        ways=(
+            *((WayOut("", applied.hint),) if applied.hint else ()),
+            *(_rebuild_ways(asked) if applied.code in _REBUILT else ()),
+        ),
         code=applied.code,
     )
     for each in statements:
@@ -182,6 +187,22 @@ def _parked(asked: Asked, shard: ShardState) -> Iterator[Cause]:
             others=tuple(sorted(str(name) for name in asked.log.state.shards
                                 if _names(each.detail, name) and name != asked.shard)),
         )  # fmt: skip
+
+
+def _rebuild_ways(asked: Asked) -> Iterator[WayOut]:
+    """The ways out when the target's rows are not those that the shard had."""
+    of_target = shlex.join(("shardmerge", "rebuild", str(asked.log.target)))
+    of_shard = shlex.join(("shardmerge", "command", "reread", "--shard", str(asked.shard)))
+    more = shlex.join(("--pipeline", str(asked.path)))
+    yield WayOut(
+        f"{of_target} {more}",
+        "loads the target anew from its shards while it serves, and passes over the waiting row",
+    )
+    yield WayOut(
+        f"{of_shard} {more}",
+        "takes the shard's rows out and has them read again, together with those of all shards "
+        "from which the target does not tell them",
+    )
 
 
 def _drift_ways(asked: Asked) -> Iterator[WayOut]:

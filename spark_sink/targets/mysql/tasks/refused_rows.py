@@ -154,6 +154,14 @@ def refusal_of(error: TargetError, target: TargetTable) -> Refusal:
             "the table as it must be. Add the column: the waiting rows go on by themselves",
             code="SM-1527",
         )
+    if error.code == "SM-3108":
+        return Refusal(
+            f"the target refuses the row: {error.message}",
+            "the target's rows are not those that the shard had. Load the target anew while it "
+            f"serves: `shardmerge rebuild {target}`; or have the table read again as a whole: "
+            "`shardmerge command reread`",
+            code="SM-3108",
+        )
     hint = _HINTS.get(error.number, "change the row on the shard, or what the target accepts")
     return Refusal(
         f"the target refuses the row: {error.message}",

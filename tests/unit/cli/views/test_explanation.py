@@ -112,6 +112,24 @@ def test_rows_that_wait_for_a_statement_tell_what_that_waits_for_in_turn() -> No
     assert waiting == f"statement 3.0 (waiting): ALTER …: {detail}"
 
 
+def test_a_row_that_the_target_lacks_is_passed_over_by_a_rebuild() -> None:
+    waits = ShardProgress(ONE, 1, "the target refuses the row", hint="see", code="SM-3108")
+    found = explanation(
+        asked(reported(recorded(), SinkProgress(TARGET, 2, 5, shards=(waits,))), ONE)
+    )
+    (cause,) = found.causes
+    assert [way.command for way in cause.ways] == [
+        "",
+        "shardmerge rebuild merged.tbl --pipeline 'my pipeline.toml'",
+        "shardmerge command reread --shard s1/shop.tbl1 --pipeline 'my pipeline.toml'",
+    ]
+    other = replace(waits, code="SM-1515")
+    found = explanation(
+        asked(reported(recorded(), SinkProgress(TARGET, 2, 5, shards=(other,))), ONE)
+    )
+    assert [way.command for way in found.causes[0].ways] == [""]
+
+
 def test_a_statement_that_meets_a_change_by_hand_tells_both_ways_out() -> None:
     made = recorded(("s1", "ALTER TABLE tbl1 ADD b INT"))
     refused = StatementProgress(

@@ -85,3 +85,9 @@ def test_the_hint_fits_what_the_server_said(number: int, code: str, told: str) -
     assert (found.code, found.collides) == (code, number == 1062)
     assert told in found.hint
     assert found.reason.endswith(": said so")
+
+
+def test_a_row_that_is_not_there_to_be_removed_names_the_rebuild() -> None:
+    found = refusal_of(TargetError("a row is to be removed once", code="SM-3108"), TARGET)
+    assert (found.code, found.collides) == ("SM-3108", False)
+    assert f"`shardmerge rebuild {TARGET}`" in found.hint
