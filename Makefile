@@ -125,8 +125,8 @@ test-chart: $(ARTIFACTS) | java ## The Helm chart: rendered, and held against th
 
 # A new file needs all of it anew; Go, pip and Ivy keep what they fetched.
 build/chart/.ready: $(wildcard tests/chart/*.txt tests/chart/*.xml tests/chart/*_schemas.py tests/chart/schemas.py) \
-		$(wildcard tests/chart/java/* tests/chart/tools/*) $(READY)
-	@bash tests/chart/tools/build.sh $(@D)/bin
+		$(wildcard tests/chart/java/* tests/chart/tools/*) tests/go_tools.sh $(READY)
+	@bash tests/go_tools.sh tests/chart/tools $(@D)/bin
 	@rm -rf $(@D)/models $(@D)/wheels
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --target $(@D)/models \
 		-r tests/chart/models.txt
@@ -166,6 +166,16 @@ build/pages/.installed: tests/pages/requirements.txt $(READY)
 build/pages-api/.installed: tests/pages/api-requirements.txt $(READY)
 	@python=$$(bash .ci/python) && "$$python" -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+.PHONY: test-proxy
+test-proxy: $(READY) build/pages/.installed build/proxy/.ready ## The pages behind a real OIDC proxy, in a real browser (needs chromium, and Go 1.26 or newer)
+	PYTHONPATH=build/pages $(PY) -m pytest tests/proxy $(ARGS)
+
+build/proxy/.ready: tests/proxy/provider.txt $(wildcard tests/proxy/tools/*) tests/go_tools.sh $(READY)
+	@bash tests/go_tools.sh tests/proxy/tools $(@D)/bin
+	@python=$$(bash .ci/python) && "$$python" -m venv --clear $(@D)/provider
+	@$(@D)/provider/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/proxy/provider.txt
 	@touch $@
 
 .PHONY: rollouts
@@ -275,6 +285,8 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		tests/pages/requirements.in -o tests/pages/requirements.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		tests/pages/api-requirements.in -o tests/pages/api-requirements.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		tests/proxy/provider.in -o tests/proxy/provider.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		tests/chart/models.in -o tests/chart/models.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

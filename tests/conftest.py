@@ -14,7 +14,7 @@ from shardmerge.connectors.log_lines import LIBRARIES, LOG_FORMAT
 from shardmerge.schemas.records import codec
 
 LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring",
-          "service", "pages", "cluster", "chart")  # fmt: skip
+          "service", "pages", "cluster", "chart", "proxy")  # fmt: skip
 HERE = Path(__file__).resolve().parent
 
 # `derandomize` in CI: the same commit gives the same result; `nightly` is where surprises belong.

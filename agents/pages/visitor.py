@@ -17,6 +17,7 @@ class Visitor:
         may_command: Whether the page has buttons for commands.
         form_key: The key that the page's forms must send; "" without a session.
         path: The page's path, to come back to after signing in.
+        sign_out: The path at which a proxy ends the user's session; "" for none.
     """
 
     access: str = OFF
@@ -24,6 +25,7 @@ class Visitor:
     may_command: bool = False
     form_key: str = ""
     path: str = "/"
+    sign_out: str = ""
 
 
 NOBODY = Visitor()

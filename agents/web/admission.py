@@ -82,6 +82,7 @@ class Admission:
             may_command=asker.may_command,
             form_key=form_key(asker.session, asker.user) if asker.session else "",
             path=request.rel_url.raw_path,
+            sign_out=self._web.sign_out,
         )
 
     def asker(self, request: web.Request) -> Asker:

@@ -18,6 +18,8 @@ OFF, TOKEN, PROXY = "off", "token", "proxy"
 ACCESSES = (OFF, TOKEN, PROXY)
 _ORIGIN = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:\d{1,5})?")
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
+_OF_PROXY = {"proxies", "user_header", "groups_header", "groups", "sign_out"}
+_PATH = re.compile(r"/[A-Za-z0-9_.~-][A-Za-z0-9_.~/?=&%-]*")
 _USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]{0,99}")
 
 
@@ -40,6 +42,8 @@ class Web:
             for none.
         groups: With ``proxy``: the groups that may give commands. Without any, every user whom the
             proxy lets through may.
+        sign_out: With ``proxy``: the path at which the proxy ends a user's session, such as
+            ``/oauth2/sign_out``. The pages link to it; "" for no link.
     """
 
     commands: str = OFF
@@ -49,6 +53,7 @@ class Web:
     user_header: str = "X-Forwarded-User"
     groups_header: str = ""
     groups: tuple[str, ...] = ()
+    sign_out: str = ""
 
 
 def parse_web(entry: object) -> Web:
@@ -104,7 +109,7 @@ def _of_token(web: Web, entry: Mapping[str, Any]) -> None:
 
 def _of_proxy(web: Web, entry: Mapping[str, Any]) -> None:
     if web.commands != PROXY:
-        if of_proxy := sorted({"proxies", "user_header", "groups_header", "groups"} & set(entry)):
+        if of_proxy := sorted(_OF_PROXY & set(entry)):
             raise _wrong(f"only commands = {PROXY!r} has {of_proxy[0]}")
         return
     for name in ("proxies", "origin"):
@@ -121,6 +126,8 @@ def _of_proxy(web: Web, entry: Mapping[str, Any]) -> None:
             raise _wrong(f"{name} {header!r} is no name of a header")
     if bool(web.groups) != bool(web.groups_header):
         raise _wrong("groups and groups_header go together")
+    if web.sign_out and not _PATH.fullmatch(web.sign_out):
+        raise _wrong(f"sign_out must be a path of the proxy, not {web.sign_out!r}")
 
 
 def _value(name: str, kind: str, value: Any) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from tests.browsers import chromium
 from tests.example_pages import ExampleLine, example, failing
 from tests.served_pages import ExamplePresent, served
 
@@ -46,12 +46,8 @@ def keep(page: Page, pictures: Path | None, name: str, look: str) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium")
-    assert found is not None, "install Debian's package chromium"
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture

@@ -140,3 +140,11 @@ def test_signing_in_comes_back_to_the_page():
     assert 'type="password"' in page
     assert "You are signed in as" in login_page(frame(), "/")
     assert "Nobody signs in here" in login_page(frame(Visitor()), "/")
+
+
+def test_a_user_behind_a_proxy_can_sign_out_where_the_proxy_says():
+    known = Visitor("proxy", "olga", sign_out="/oauth2/sign_out")
+    page = overview_page(frame(known), [])
+    Tags(page)
+    assert '<a href="/oauth2/sign_out">Sign out</a>' in page
+    assert "Sign out" not in overview_page(frame(Visitor("proxy", "olga")), [])
