@@ -56,6 +56,7 @@ class Line:
     Args:
         target: A server outside the line; None: the line starts a MySQL server for it.
         secured, before_connect: See ``LocalStack``; ``access`` makes the pipeline fit ``secured``.
+        target_binlog: See ``LocalStack``.
 
     Attributes:
         pipeline: What it merges; known once started or attached.
@@ -80,8 +81,10 @@ class Line:
         secured: Callable[[Ports], Secured] = lambda _: Secured(),
         access: Callable[[Pipeline], Pipeline] = lambda pipeline: pipeline,
         before_connect: Callable[[], None] = lambda: None,
+        target_binlog: bool = False,
     ) -> None:
         self._secured, self._access, self._before_connect = secured, access, before_connect
+        self._target_binlog = target_binlog
         self._row_format = row_format
         self._target = target
         self.directory = directory.absolute()
@@ -124,6 +127,7 @@ class Line:
             registry=self._row_format == "avro",
             secured=self._secured(ports),
             before_connect=self._before_connect,
+            target_binlog=self._target_binlog,
         )
         try:
             say("Starting the servers: 3 MySQL, Kafka, Kafka Connect")

@@ -62,6 +62,12 @@ from .tidying import DEFAULTS, ORIGIN
     help="With --undo: do not compare, because you know that no application wrote to TARGET.",
 )
 @click.option(
+    "--bounded",
+    is_flag=True,
+    help="While the writes stand, compare only rows that have changed in the shards, even if the "
+    "target's binlog cannot tell which rows somebody changed in TARGET by hand.",
+)
+@click.option(
     "--max-lag",
     default=10_000,
     show_default=True,
@@ -97,6 +103,7 @@ def cutover(
     undo: bool,
     yes: bool,
     unproven: bool,
+    bounded: bool,
     max_lag: int,
     rate: int | None,
     patience: float,
@@ -121,7 +128,13 @@ def cutover(
     with telling_errors():
         pipeline = read_pipeline(path)
         _check(pipeline)
-        wishes = Wishes(read_only=read_only, stopped=stopped, confirmed=yes, unproven=unproven)
+        wishes = Wishes(
+            read_only=read_only,
+            stopped=stopped,
+            confirmed=yes,
+            unproven=unproven,
+            bounded=bounded,
+        )
         server = TargetServer(pipeline, target)
         try:
             server.check_sink()

@@ -161,7 +161,14 @@ class CutoverRun:
             proof: Of an earlier comparison. On the way back it says nothing: an application may
                 have changed any row of the target.
         """
-        proving = Proving(self._pipeline, self._target, self._looks.facts, self._limits)
+        proving = Proving(
+            self._pipeline,
+            self._target,
+            self._looks.facts,
+            self._limits,
+            pass_commits=self._server.store.pass_commits,
+            bounded=self._wishes.bounded,
+        )
         if act is Act.COMPARE:
             return proving.under_traffic(proof)
         return proving.compare(NO_PROOF if act is Act.COMPARE_BACK else proof, still=True)

@@ -111,12 +111,15 @@ class Wishes:
         stopped: Nobody writes to the shards any more.
         confirmed: The answer to each question is yes (``--yes``).
         unproven: On the way back: no application has written to the target.
+        bounded: Only the rows that have changed are compared while the writes stand, although
+            nothing tells which rows of the target somebody has changed by hand.
     """
 
     read_only: bool = False
     stopped: bool = False
     confirmed: bool = False
     unproven: bool = False
+    bounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
 # Optional metadata of a table is not needed to count rows. The library fails on it with IndexError,
 # because MySQL 8.0 before 8.0.29 does not count YEAR as a number.
 TableMapEvent._get_optional_meta_data = lambda _: OptionalMetaData()
-_TIMEOUT_S = 10
-_READ_TIMEOUT_S = 60
+TIMEOUT_S = 10
+READ_TIMEOUT_S = 60
 _CHUNK = 5_000
 _NO_TABLE = 1146
 
@@ -159,8 +159,8 @@ class SourceBinlog:
             stream = BinLogStreamReader(
                 connection_settings={
                     **connection_arguments(source),
-                    "connect_timeout": _TIMEOUT_S,
-                    "read_timeout": _READ_TIMEOUT_S,
+                    "connect_timeout": TIMEOUT_S,
+                    "read_timeout": READ_TIMEOUT_S,
                 },
                 server_id=server_id,
                 resume_stream=True,
@@ -212,8 +212,8 @@ class SourceBinlog:
             with (
                 connect(
                     source,
-                    connect_timeout=_TIMEOUT_S,
-                    read_timeout=_READ_TIMEOUT_S,
+                    connect_timeout=TIMEOUT_S,
+                    read_timeout=READ_TIMEOUT_S,
                     autocommit=True,
                 ) as connection,
                 connection.cursor() as cursor,

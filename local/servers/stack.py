@@ -91,6 +91,7 @@ class LocalStack:
         before_connect: Called when every server but Connect is up.
         host: An address of this machine at which others reach the broker and the MySQL servers.
             They listen beyond the loopback then, so it is for closed networks only.
+        target_binlog: Whether the target's server writes a binlog, as the sources do.
     """
 
     def __init__(
@@ -104,7 +105,9 @@ class LocalStack:
         secured: Secured | None = None,
         before_connect: Callable[[], None] = lambda: None,
         host: str = LOOPBACK,
+        target_binlog: bool = False,
     ) -> None:
+        self._target_binlog = target_binlog
         self._before_connect = before_connect
         self._host = host
         self.directory = directory.absolute()
@@ -264,7 +267,7 @@ class LocalStack:
                 data,
                 getattr(self.ports, name),
                 _MYSQL_SERVER_IDS[name],
-                binlog=name != "target",
+                binlog=name != "target" or self._target_binlog,
                 buffer_pool="256M" if name == "target" else "128M",
                 further=self.secured.mysql,
                 host=self._host,

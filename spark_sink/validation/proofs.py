@@ -21,7 +21,9 @@ A row that the sink writes can replace another row with the same value in anothe
 where the target has such a key, the rows of both sides are counted, too: replacing a row only makes
 the target smaller.
 
-What somebody changes in the target by hand after the comparison is not seen.
+Step 1 does not hold for a row that somebody changes in the target by hand. So the end of the
+target's own binlog is noted before O, and the rows that it names behind this end are compared, too
+(``target_changes``). A proof without such an end does not see changes by hand.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TypeAlias
+
+from shardmerge.connectors.binlog.binlog_changes import BinlogEnd
 
 from .compared_table import ComparedTable
 from .record_keys import unnamed_reason
@@ -58,11 +62,14 @@ class Proof:
         version: Of the target.
         compared: A digest of what was compared and how: tables, columns, types, conditions, and
             the sources' epochs.
+        target_end: Where the binlog of the target's server ended before the comparison; None if
+            that binlog cannot be read.
     """
 
     offsets: tuple[ProvenOffset, ...] = ()
     version: int = 0
     compared: str = ""
+    target_end: BinlogEnd | None = None
 
     def __bool__(self) -> bool:
         return bool(self.offsets)
@@ -96,16 +103,19 @@ class Compared:
         return sha256(repr((self.table, sorted(self.epochs.items()))).encode()).hexdigest()
 
 
-def proof_of(offsets: Mapping[Place, int], what: Compared) -> Proof:
+def proof_of(
+    offsets: Mapping[Place, int], what: Compared, target_end: BinlogEnd | None = None
+) -> Proof:
     """What a comparison proves that has ended without a difference.
 
     Args:
         offsets: What the sink had stored when the comparison began, for each partition of the
             shards' topics.
         what: What was compared.
+        target_end: See ``Proof``.
     """
     proven = (ProvenOffset(*place, offset) for place, offset in sorted(offsets.items()))
-    return Proof(tuple(proven), what.version, what.digest)
+    return Proof(tuple(proven), what.version, what.digest, target_end)
 
 
 def reason_to_compare_all(proof: Proof, what: Compared, begins: Mapping[Place, int]) -> str:

@@ -61,7 +61,7 @@ ROUTES = (
 def _started() -> Iterator[tuple[Line, Pool, Demo]]:
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="e2e-", dir=ROOT / ".local"))
-    line = Line(directory, routes=ROUTES, access=polled_rarely)
+    line = Line(directory, routes=ROUTES, access=polled_rarely, target_binlog=True)
     pool = Pool(line, SCENARIOS, later=(), threads=6)
     demo = Demo(line, say=lambda text: print(text, flush=True))
 

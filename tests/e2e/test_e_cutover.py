@@ -165,6 +165,13 @@ def play(line: Line, writer: Writer) -> None:
     assert written.state == "waits"
     assert not writer.refused.is_set()
 
+    ((row, value),) = asked(line.connect_target, f"SELECT id, a FROM {TARGET} LIMIT 1")
+    asked(line.connect_target, f"UPDATE {TARGET} SET a = a + 70 WHERE id = {row}")
+    result, found = call(line, READ_ONLY)
+    assert codes(found) == ["SM-6716"], "a row that somebody changed by hand in the target is seen"
+    assert not writer.refused.is_set()
+    asked(line.connect_target, f"UPDATE {TARGET} SET a = {value} WHERE id = {row}")
+
     kill_at(line, "close")
     assert writer.refused.wait(30), "the sources take no more writes"
     result, opened = call(line, READ_ONLY, "--drop", "defaults")

@@ -61,6 +61,25 @@ class CutoverStore:
             (*self._place, record),
         )
 
+    def pass_commits(self) -> None:
+        """Wait until everything is committed that the server's binlog has now.
+
+        A server writes a transaction into its binlog before others see the transaction's rows. It
+        commits in the order of the binlog, so a later transaction is committed after it. This one
+        leaves nothing behind.
+
+        Source: MySQL Reference Manual, ``binlog_order_commits``; MariaDB always does so.
+        """
+        place = (self._pipeline, "", "")
+        with self._session.transaction():
+            self._session.execute(
+                f"INSERT INTO {self._table}"
+                " (pipeline, target_database, target_table, closed, record)"
+                " VALUES (%s, %s, %s, 0, '')",
+                place,
+            )
+            self._session.execute(f"DELETE FROM {self._table} WHERE {_WHERE}", place)
+
     def close(self) -> None:
         """Forbid the sink to change the target, and wait until its last change has ended.
 

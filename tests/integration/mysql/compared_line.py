@@ -23,9 +23,9 @@ S1, S2 = ShardId("s1", "app", "t_1"), ShardId("s2", "app", "t_2")
 
 
 def pipeline(source_port: int, target_port: int, *, maria: str = "") -> Pipeline:
-    """Two sources on one server; ``maria`` names the side that is MariaDB."""
-    flavour = 'flavour = "mariadb"\nversion = "10.11"' if maria == "source" else ""
-    kind = 'kind = "mariadb"\nversion = "10.11"' if maria == "target" else ""
+    """Two sources on one server; ``maria`` names the sides that are MariaDB."""
+    flavour = 'flavour = "mariadb"\nversion = "10.11"' if "source" in maria else ""
+    kind = 'kind = "mariadb"\nversion = "10.11"' if "target" in maria else ""
     sources = "".join(
         f'[[sources]]\nname = "s{n}"\nhost = "127.0.0.1"\nport = {source_port}\nuser = "{USER}"\n'
         f'password = "{PASSWORD}"\nserver_id = {n}\n{flavour}\n'

@@ -1,0 +1,201 @@
+"""Reads from a server's binlog which rows of one table were changed, with their values."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pymysql
+from pymysql.cursors import Cursor, DictCursor
+from pymysqlreplication import BinLogStreamReader, event, row_event
+from pymysqlreplication.exceptions import StatusVariableMismatch
+
+from shardmerge.connectors.access.mysql import Server, connect, connection_arguments
+from shardmerge.connectors.binlog.binlog_changes import BinlogEnd, Change, ChangedRow, LoggedText
+from shardmerge.schemas.ddl.changes import TableName
+
+# It makes the library pass over the optional metadata of tables.
+from .source_binlog import READ_TIMEOUT_S, TIMEOUT_S
+
+_ROWS = (row_event.WriteRowsEvent, row_event.UpdateRowsEvent, row_event.DeleteRowsEvent)
+_CHANGES_NOTHING = (
+    event.RotateEvent, event.StopEvent, event.FormatDescriptionEvent, event.XidEvent,
+    event.GtidEvent, event.PreviousGtidsEvent, event.HeartbeatLogEvent, event.RowsQueryLogEvent,
+    event.MariadbGtidEvent, event.MariadbGtidListEvent, event.MariadbBinLogCheckPointEvent,
+    event.MariadbAnnotateRowsEvent, event.RandEvent, event.UserVarEvent, event.XAPrepareEvent,
+    row_event.TableMapEvent,
+)  # fmt: skip
+_INTVAR, _XA_PREPARE, _HEARTBEAT_V2 = 5, 38, 41
+_HARMLESS = frozenset({_INTVAR, _XA_PREPARE, _HEARTBEAT_V2})
+"""Events that the library has no class for, and that change no row."""
+_UNDECODABLE = (
+    ValueError, LookupError, TypeError, NotImplementedError, struct.error, StatusVariableMismatch,
+)  # fmt: skip
+_OF_SERVER = ("server_uuid", "hostname", "port", "server_id")
+_SYNTAX = 1064
+_FIRST_ID = 2**31
+
+
+class BinlogUnreadable(Exception):
+    """The binlog does not tell which rows were changed; the text says why."""
+
+
+class RowChanges:
+    """The binlog of a server.
+
+    Args:
+        server: Its user needs REPLICATION SLAVE and REPLICATION CLIENT.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def end(self) -> BinlogEnd:
+        """Where the binlog ends now.
+
+        Raises:
+            BinlogUnreadable: The server writes none, or leaves databases out of it, or the user may
+                not see it, or the server does not answer.
+        """
+        with self._cursor() as cursor:
+            found = _status(cursor)
+            if found is None:
+                raise BinlogUnreadable("its server writes no binlog (log_bin is off)")
+            names = {str(name).lower(): value for name, value in found.items()}
+            if names.get("binlog_do_db") or names.get("binlog_ignore_db"):
+                raise BinlogUnreadable("its server leaves databases out of the binlog")
+            variables = _variables(cursor, (*_OF_SERVER, "binlog_order_commits"))
+            if variables.get("binlog_order_commits") == "OFF":
+                raise BinlogUnreadable("binlog_order_commits is off")
+            server = "/".join(variables.get(name, "") for name in _OF_SERVER)
+            return BinlogEnd(server, str(names["file"]), int(str(names["position"])))
+
+    def columns(self, table: TableName) -> list[str]:
+        """The names of a table's columns, in the order in which the binlog has their values.
+
+        Raises:
+            BinlogUnreadable: The server does not answer.
+        """
+        with self._cursor() as cursor:
+            cursor.execute(
+                "SELECT COLUMN_NAME AS name FROM information_schema.COLUMNS"
+                " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+                (table.database, table.table),
+            )
+            return [str(row["name"]) for row in cursor.fetchall()]
+
+    def since(self, place: BinlogEnd, table: TableName) -> Iterator[Change]:
+        """The changes of a table's rows from a place on, and all statements logged as text.
+
+        Args:
+            place: Where the binlog ended at an earlier moment.
+            table: The table.
+
+        Raises:
+            BinlogUnreadable: The server has this part of its binlog no more, or an event is not
+                understood, or the server does not answer.
+        """
+        now = self.end()
+        if now.server != place.server:
+            raise BinlogUnreadable("another server is the target now")
+        with self._cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            sizes = {str(row["Log_name"]): int(row["File_size"]) for row in cursor.fetchall()}
+        if sizes.get(place.file, -1) < place.pos:
+            raise BinlogUnreadable(f"its server has no {place.file}:{place.pos} any more")
+        try:
+            yield from self._changes(place, table)
+        except pymysql.MySQLError as error:
+            raise BinlogUnreadable(_told(error)) from error
+        except _UNDECODABLE as error:
+            raise BinlogUnreadable(f"an event is not understood: {error!r}") from error
+
+    def _changes(self, place: BinlogEnd, table: TableName) -> Iterator[Change]:
+        stream = BinLogStreamReader(
+            connection_settings={
+                **connection_arguments(self._server),
+                "connect_timeout": TIMEOUT_S,
+                "read_timeout": READ_TIMEOUT_S,
+            },
+            # No other replica of the server may have the number.
+            server_id=_FIRST_ID + secrets.randbelow(_FIRST_ID - 1),
+            resume_stream=True,
+            blocking=False,
+            enable_logging=False,
+            filter_non_implemented_events=False,
+            ignore_decode_errors=True,
+            log_file=place.file,
+            log_pos=place.pos,
+        )
+        try:
+            for found in stream:
+                yield from _of_event(found, table)
+        finally:
+            stream.close()
+
+    @contextmanager
+    def _cursor(self) -> Iterator[DictCursor]:
+        try:
+            with (
+                connect(
+                    self._server,
+                    connect_timeout=TIMEOUT_S,
+                    read_timeout=READ_TIMEOUT_S,
+                    autocommit=True,
+                ) as connection,
+                connection.cursor(DictCursor) as cursor,
+            ):
+                yield cursor
+        except pymysql.MySQLError as error:
+            raise BinlogUnreadable(_told(error)) from error
+
+
+def _of_event(found: Any, table: TableName) -> Iterator[Change]:
+    if isinstance(found, (*_ROWS, row_event.PartialUpdateRowsEvent)):
+        if (found.schema, found.table) != (table.database, table.table):
+            return
+        if not isinstance(found, _ROWS):
+            raise BinlogUnreadable("its server logs parts of JSON values (PARTIAL_JSON)")
+        for row in found.rows:
+            for name in ("values", "before_values", "after_values"):
+                if name in row:
+                    yield ChangedRow(tuple(row[name].values()))
+    elif isinstance(found, event.QueryEvent):
+        yield LoggedText(_text(found.schema), _text(found.query))
+    elif isinstance(found, event.NotImplementedEvent):
+        if found.event_type not in _HARMLESS:
+            raise BinlogUnreadable(f"events of the kind {found.event_type} are not read")
+    elif not isinstance(found, _CHANGES_NOTHING):
+        raise BinlogUnreadable(f"{type(found).__name__} does not tell rows")
+
+
+def _status(cursor: Cursor) -> Mapping[str, Any] | None:
+    words = ("BINARY LOG", "MASTER")  # from MySQL 8.2 on, and before it and on MariaDB
+    for word in words:
+        try:
+            cursor.execute(f"SHOW {word} STATUS")
+        except pymysql.ProgrammingError as error:
+            if error.args[0] != _SYNTAX or word == words[-1]:
+                raise
+        else:
+            row: Any = cursor.fetchone()
+            return None if row is None else dict(row)
+    return None
+
+
+def _variables(cursor: Cursor, names: Sequence[str]) -> dict[str, str]:
+    listed = ", ".join(f"'{name}'" for name in names)
+    cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")
+    rows: Any = cursor.fetchall()
+    return {str(row["Variable_name"]).lower(): str(row["Value"]) for row in rows}
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
+
+
+def _told(error: pymysql.MySQLError) -> str:
+    return str(error.args[1]) if len(error.args) > 1 else str(error)
