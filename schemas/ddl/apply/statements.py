@@ -17,7 +17,9 @@ Source: sql_table.cc ``mysql_prepare_alter_table`` (read); measured (tests/integ
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shardmerge.schemas.ddl.canonical.implicit_indexes import after_alter, is_settled
 from shardmerge.schemas.ddl.canonical.normalize import (
@@ -140,6 +142,31 @@ def apply_alter(
         UnsupportedDDL: The statement contradicts the schema (an unknown column, a column that
             exists already, …): the tracked schema differs from the server's.
     """
+    if not (schema.checks or schema.foreign_keys):
+        with suppress(UnsupportedDDL):  # it is raised again below, with the table's own name
+            found = _applied_to_any(schema, alter.actions, context)
+            if found is not None:
+                return found
+    return _applied(schema, alter, table_name, context)
+
+
+@lru_cache(maxsize=512)
+def _applied_to_any(
+    schema: TableSchema, actions: tuple[Action, ...], context: ServerContext
+) -> AlterResult | None:
+    """The result for a table of any name; None if it depends on the name.
+
+    The shards of a target have few schemas and make the same changes. The server uses the name of a
+    table in the names of checks and foreign keys, and nowhere else.
+    """
+    found = _applied(schema, AlterTable(TableName("", "t"), actions), "t", context)
+    named = found.schema.checks or found.schema.foreign_keys or found.renamed_to
+    return None if named else found
+
+
+def _applied(
+    schema: TableSchema, alter: AlterTable, table_name: str, context: ServerContext
+) -> AlterResult:
     charset, conversion = _charset(schema, alter, context)
     changes = change_columns(schema, alter, table_name, charset, context)
     if conversion is not None:

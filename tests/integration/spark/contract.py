@@ -134,8 +134,8 @@ class IcebergKind:
 
     def __init__(self, warehouse: Path) -> None:
         self.catalog = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", str(warehouse))))
-        jar = str(iceberg_runtime(ROOT / ".local" / "cache"))
-        self._settings = SinkSettings(Path(), jars=jar)
+        self.jar = str(iceberg_runtime(ROOT / ".local" / "cache"))
+        self._settings = SinkSettings(Path(), jars=self.jar)
         conf = spark_conf(self.catalog, self._settings, "1.12.0")
         end_jvm()
         self.spark = SparkStart(lambda: start_spark(self._settings, conf), "Iceberg")

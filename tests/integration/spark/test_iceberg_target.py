@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
+from queue import Empty, Queue
 from threading import Event, Thread
 from time import monotonic
 from typing import Any
@@ -364,14 +368,60 @@ class Validated:
         assert isinstance(target, IcebergTarget)
         patch.setattr(lake_server, "lake_server", lambda *_: LakeServer(target, owned=False))
 
-    def report(self) -> ValidatedTarget:
-        words = ["validate", "--json", "--pipeline", str(self._file)]
+    def report(self, *more: str) -> ValidatedTarget:
+        words = ["validate", "--json", "--pipeline", str(self._file), *more]
         result = CliRunner().invoke(main, words, catch_exceptions=False)
         assert result.exit_code in (0, 1), result.output
         report = from_plain(ValidatedTarget, json.loads(result.stdout))
         assert report.complete, report
         assert len(report.shards) == 2
         return report
+
+    @contextmanager
+    def continuous(self, jars: str) -> Iterator[Continuous]:
+        """``shardmerge validate --continuous`` in a process with a Spark of its own."""
+        words = [sys.executable, "-m", "shardmerge.cli.main", "validate", "--json", "--continuous"]
+        with subprocess.Popen(
+            [*words, "--pause", "0.5", "--pipeline", str(self._file)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONSAFEPATH": "1", "SHARDMERGE_SPARK_JARS": jars},
+        ) as running:  # fmt: skip
+            try:
+                yield Continuous(running)
+            finally:
+                running.terminate()
+                running.wait(60)
+
+
+class Continuous:
+    """Reads the reports of a ``validate --continuous``."""
+
+    def __init__(self, running: subprocess.Popen[str]) -> None:
+        self._running = running
+        self._lines: Queue[str] = Queue()
+        self._errors: list[str] = []
+        for read in (self._reports, self._told):
+            Thread(target=read, daemon=True).start()
+
+    def _reports(self) -> None:
+        for line in self._running.stdout or ():
+            self._lines.put(line)
+
+    def _told(self) -> None:
+        self._errors += self._running.stderr or ()
+
+    def until(self, wanted: list[tuple[str, str]]) -> int:
+        """Wait for a report with these differences. Returns how many reports came until then."""
+        deadline = monotonic() + 150
+        for number in count(1):
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - monotonic()))
+            except Empty:
+                raise AssertionError(f"no report of {wanted}: {''.join(self._errors)}") from None
+            report = from_plain(ValidatedTarget, json.loads(line))
+            if report.complete and told(report) == wanted:
+                return number
+        raise AssertionError("never reached")
 
 
 def told(report: ValidatedTarget) -> list[tuple[str, str]]:
@@ -474,10 +524,14 @@ def test_rows_of_a_connector_are_the_shards_rows_in_each_format(  # noqa: PLR091
                 kind.execute(f"UPDATE {name} SET y = 99 WHERE id = 4")
                 kind.execute(f"DELETE FROM {name} WHERE id = 16")
                 kind.execute(f"INSERT INTO {name} (id, y, _s) VALUES (77, 1, 'nobody')")
-                with traffic(run, moves):
-                    assert told(validated.report()) == [
-                        ("differs", "4"), ("extra", "77"), ("missing", "16"),
-                    ]  # fmt: skip
+                planted = [("differs", "4"), ("extra", "77"), ("missing", "16")]
+                with traffic(run, moves), validated.continuous(kind.jar) as continuous:
+                    assert told(validated.report("--repair", "reread")) == planted
+                    # Rows come by the connector, and the extra one stays.
+                    continuous.until([("extra", "77")])
+                    kind.execute(f"DELETE FROM {name} WHERE id = 77")
+                    assert continuous.until([]) > 0
+                    assert continuous.until([]) == 1
 
         written = [
             value

@@ -230,6 +230,24 @@ def test_if_exists_makes_an_action_void(action: str) -> None:
     assert alter(f"ALTER TABLE t {action}", before, MARIADB).schema == before
 
 
+def test_tables_of_any_name_share_a_result_unless_it_has_the_name() -> None:
+    def altered(name: str, actions: str) -> TableSchema:
+        statement = parse(f"ALTER TABLE {name} {actions}", MYSQL)
+        assert isinstance(statement, AlterTable)
+        before = create("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+        return apply_alter(before, statement, name, MYSQL).schema
+
+    assert altered("one", "ADD COLUMN z INT") is altered("two", "ADD COLUMN z INT")
+    checks = [altered(name, "ADD CHECK (a > 0)").checks[0].name for name in ("one", "two")]
+    assert checks == ["one_chk_1", "two_chk_1"]
+    own = "ADD COLUMN z INT, ADD FOREIGN KEY (z) REFERENCES p (z)"
+    keys_of = [altered(name, own).foreign_keys[0].name for name in ("one", "two")]
+    assert keys_of == ["one_ibfk_1", "two_ibfk_1"]
+    for name in ("one", "two"):
+        with pytest.raises(UnsupportedDDL, match=f"{name}.* nobody|nobody.* {name}"):
+            altered(name, "DROP COLUMN nobody")
+
+
 def test_options_and_comments_are_kept_out_of_the_columns() -> None:
     before = create()
     found = alter("ALTER TABLE t ENGINE=InnoDB, COMMENT='x', FORCE, AUTO_INCREMENT=9").schema
