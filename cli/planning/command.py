@@ -171,8 +171,7 @@ def plan(
     elif markdown:
         click.echo(plan_markdown(report), nl=False)
     else:
-        for text in plan_lines(report):
-            click.echo(text)
+        click.echo("\n".join(plan_lines(report)))  # one call: there can be 100,000 lines
     raise SystemExit(ExitCode.GOOD if report.clean else ExitCode.FOUND)
 
 

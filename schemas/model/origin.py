@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from .mysql_facts import MAX_NAME_CHARACTERS
 from .mysql_text import string_literal
@@ -168,6 +169,7 @@ class Origin:
 NO_ORIGIN = Origin()
 
 
+@lru_cache(maxsize=8192)  # each decision asks it for every column, many times
 def origin_part(column_id: str) -> OriginPart | None:
     """What the column with this identity holds; None when it is no origin column."""
     return OriginPart.GROUP if column_id.startswith(_GROUP_PREFIX) else _PARTS.get(column_id)
