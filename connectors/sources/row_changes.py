@@ -28,8 +28,12 @@ _CHANGES_NOTHING = (
     event.MariadbAnnotateRowsEvent, event.RandEvent, event.UserVarEvent, event.XAPrepareEvent,
     row_event.TableMapEvent,
 )  # fmt: skip
-_INTVAR, _XA_PREPARE, _HEARTBEAT_V2 = 5, 38, 41
-_HARMLESS = frozenset({_INTVAR, _XA_PREPARE, _HEARTBEAT_V2})
+_INTVAR, _ANONYMOUS_GTID, _XA_PREPARE, _HEARTBEAT_V2, _TAGGED_GTID = 5, 34, 38, 41, 42
+_TRANSACTION_CONTEXT, _VIEW_CHANGE = 36, 37  # of group replication
+_HARMLESS = frozenset(
+    {_INTVAR, _ANONYMOUS_GTID, _XA_PREPARE, _HEARTBEAT_V2, _TAGGED_GTID,
+     _TRANSACTION_CONTEXT, _VIEW_CHANGE}
+)  # fmt: skip
 """Events that the library has no class for, and that change no row."""
 _UNDECODABLE = (
     ValueError, LookupError, TypeError, NotImplementedError, struct.error, StatusVariableMismatch,

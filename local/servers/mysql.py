@@ -65,6 +65,7 @@ def mysql_spec(
     server_id: int,
     *,
     binlog: bool,
+    gtids: bool = True,
     buffer_pool: str = "128M",
     further: Sequence[str] = (),
     host: str = LOOPBACK,
@@ -77,7 +78,8 @@ def mysql_spec(
         data: The data directory.
         port: On 127.0.0.1.
         server_id: Unique among servers and connectors.
-        binlog: True for a source (rows, full images, GTIDs), False for a target.
+        binlog: Whether it writes a binlog, with rows and full images.
+        gtids: Whether that has GTIDs, as a source's has.
         buffer_pool: InnoDB's buffer pool size.
         further: Options besides.
         host: A further address of this machine on which it listens.
@@ -99,13 +101,16 @@ def mysql_spec(
             "--log-bin=binlog",
             "--binlog-format=ROW",
             "--binlog-row-image=FULL",
+        ]
+    else:
+        options += ["--skip-log-bin"]
+    if binlog and gtids:
+        options += [
             # Without GTIDs a connector that is restarted right behind a DDL may not find out which
             # part of its schema history it has passed, and then fails for good (Debezium 3.6.1).
             "--gtid-mode=ON",
             "--enforce-gtid-consistency=ON",
         ]
-    else:
-        options += ["--skip-log-bin"]
     return ProcessSpec(
         name=name,
         argv=tuple(options),

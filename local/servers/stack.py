@@ -91,7 +91,7 @@ class LocalStack:
         before_connect: Called when every server but Connect is up.
         host: An address of this machine at which others reach the broker and the MySQL servers.
             They listen beyond the loopback then, so it is for closed networks only.
-        target_binlog: Whether the target's server writes a binlog, as the sources do.
+        target_binlog: Whether the target's server writes a binlog, too.
     """
 
     def __init__(
@@ -268,6 +268,7 @@ class LocalStack:
                 getattr(self.ports, name),
                 _MYSQL_SERVER_IDS[name],
                 binlog=name != "target" or self._target_binlog,
+                gtids=name != "target",
                 buffer_pool="256M" if name == "target" else "128M",
                 further=self.secured.mysql,
                 host=self._host,

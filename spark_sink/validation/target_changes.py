@@ -25,8 +25,11 @@ from .value_texts import UTF8
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _NO_CHANGE = re.compile(
-    r"\s*(?:BEGIN|COMMIT|ROLLBACK|SAVEPOINT|XA|GRANT|REVOKE|ANALYZE|FLUSH)(?![\w$])", re.IGNORECASE
+    r"\s*(?:BEGIN|COMMIT|ROLLBACK|SAVEPOINT|XA(?!\s+COMMIT)|GRANT|REVOKE|ANALYZE|FLUSH)(?![\w$])",
+    re.IGNORECASE,
 )
+"""The rows of a transaction stand behind its BEGIN. But those of a prepared transaction may stand
+before the place from which the binlog is read, and count from XA COMMIT on."""
 _DDL = re.compile(
     r"\s*(?:CREATE|ALTER|DROP|RENAME|TRUNCATE|OPTIMIZE|REPAIR)(?![\w$])", re.IGNORECASE
 )

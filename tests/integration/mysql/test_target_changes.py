@@ -179,6 +179,40 @@ def test_another_server_and_a_part_that_is_gone_are_told(of: Pipeline, port: int
     assert changed(of, end) == {("8",)}
 
 
+def test_a_transaction_that_was_prepared_before_counts_when_it_is_committed(
+    of: Pipeline, port: int
+) -> None:
+    with connected(port) as connection, connection.cursor() as cursor:
+        for statement in ("XA START 'hand'", "UPDATE merged.t SET a = 'xa' WHERE id = 1",
+                          "XA END 'hand'", "XA PREPARE 'hand'"):  # fmt: skip
+            cursor.execute(statement)
+        end = RowChanges(of.target).end()
+        cursor.execute("XA COMMIT 'hand'")
+    with pytest.raises(NamesNoKey, match=r"has executed .XA COMMIT"):
+        changed(of, end)
+
+
+NAMING = {
+    "mysql80": ("SET GLOBAL gtid_mode = ON_PERMISSIVE", "SET GLOBAL gtid_mode = OFF_PERMISSIVE"),
+    "mysql97": ("SET SESSION gtid_next = 'AUTOMATIC:by_hand'",),
+    "mariadb1011": ("SET SESSION gtid_domain_id = 7",),
+}
+
+
+def test_a_transaction_counts_however_it_is_named(of: Pipeline, port: int, flavour: str) -> None:
+    """MySQL without GTIDs, and with tags; MariaDB with another domain."""
+    end = RowChanges(of.target).end()
+    with connected(port) as connection, connection.cursor() as cursor:
+        for statement in NAMING[flavour]:
+            cursor.execute(statement)
+        cursor.execute("UPDATE merged.t SET a = 'by hand' WHERE id = 2")
+    try:
+        assert changed(of, end) == {("2",)}
+    finally:
+        if flavour == "mysql80":
+            execute(port, NAMING[flavour][0], "SET GLOBAL gtid_mode = ON")
+
+
 COMPRESSING = {
     "mysql80": (),  # before 8.0.20 it does not compress
     "mysql97": ("SET SESSION binlog_transaction_compression = ON",),

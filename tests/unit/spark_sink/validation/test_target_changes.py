@@ -76,6 +76,8 @@ def test_a_row_without_a_known_key_is_not_passed_over() -> None:
         ("merged", "COMMIT", False),
         ("merged", "SAVEPOINT `s`", False),
         ("merged", "XA START X'01',X'',1", False),
+        ("app", "XA COMMIT X'01',X'',1", True),
+        ("app", "XA ROLLBACK X'01',X'',1", False),
         ("merged", "TRUNCATE t", True),
         ("merged", "TRUNCATE other", False),
         ("app", "truncate MERGED.T", True),
