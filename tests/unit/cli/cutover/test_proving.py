@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,10 +14,12 @@ import pytest
 
 from shardmerge.cli.cutover import proving as module
 from shardmerge.cli.cutover.proving import Proving
+from shardmerge.cli.cutover.record import CutoverRecord
 from shardmerge.cli.validation.target_run import Limits, TargetRun
 from shardmerge.connectors.binlog.binlog_changes import BinlogEnd, Change, ChangedRow, LoggedText
 from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.sources.row_changes import BinlogUnreadable
+from shardmerge.schemas.records.plain import dump, load
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind, Key
@@ -247,3 +250,11 @@ def test_without_a_binlog_no_round_under_traffic_repeats_the_comparison(world: W
     assert [None if keys is None else len(keys) for keys in world.compared[1:]] == [
         None, 5_000, 2_000, 2_000,
     ]  # fmt: skip
+
+
+def test_a_stored_record_has_the_end_and_an_earlier_versions_record_has_none(world: World) -> None:
+    stored = dump(CutoverRecord(by="olga", proof=proof(world)))
+    assert load(CutoverRecord, stored).proof.target_end == world.ends[0]
+    old = json.loads(stored)
+    del old["proof"]["target_end"]
+    assert load(CutoverRecord, json.dumps(old).encode()).proof.target_end is None
