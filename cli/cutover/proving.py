@@ -189,14 +189,14 @@ class Proving:
             return _Basis(offsets, what, end, None, str(reason))
         if by_hand is not None:
             return _Basis(offsets, what, end, sorted({*keys, *by_hand}))
-        if still and not self._bounded:
-            why = (
-                "changes by hand in the target cannot be seen: "
-                f"{self._unreadable or 'they could not when it was last compared'}. With --bounded "
-                "only the rows that have changed in the shards are compared"
-            )
-            return _Basis(offsets, what, None, None, why)
-        return _Basis(offsets, what, None, keys)
+        if self._bounded or (end is None and not still):
+            return _Basis(offsets, what, None, keys)
+        why = (
+            "changes by hand in the target cannot be seen: "
+            f"{self._unreadable or 'they could not when it was last compared'}. With --bounded "
+            "only the rows that have changed in the shards are compared"
+        )
+        return _Basis(offsets, what, end, None, why)
 
     def _target_end(self) -> BinlogEnd | None:
         if self._pipeline.target.kind == "tidb":
