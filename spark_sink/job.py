@@ -36,6 +36,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.spark_sink.driver.drift_watch import DriftWatch
 from shardmerge.spark_sink.driver.lease_keeper import LeaseKeeper, await_lease
+from shardmerge.spark_sink.driver.lineage.sink_lineage import SinkLineage, sink_lineage
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.sink_role import SinkRole
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
@@ -100,6 +101,7 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
         ShardMergeError: The sink cannot start, or must not go on.
     """
     pipeline, kafka = merge.pipeline, merge.pipeline.kafka
+    lineage = SinkLineage() if merge.shadow else sink_lineage(pipeline)
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
     target = open_target(settings, replace(pipeline, name=merge.state_name))
     if settings.standby and target.lease is None:
@@ -120,7 +122,7 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
             epoch = _when_target_answers(partial(_take_over, target), stopped)
             log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
             reach("epoch-taken")
-            driving = _Driving(settings, merge, target, format_, role, epoch)
+            driving = _Driving(settings, merge, target, format_, role, epoch, lineage)
             driving.run(stopped)
     finally:
         stop_metrics()
@@ -149,6 +151,7 @@ class _Driving:
     format_: RecordFormat
     role: SinkRole
     epoch: int
+    lineage: SinkLineage
 
     def run(self, stopped: Stopped) -> None:
         """Run the driver until ``stopped`` is requested."""
@@ -157,8 +160,9 @@ class _Driving:
         try:
             self._run(keeper, stopped)
         finally:
-            # The last thing: a standby begins when it is free.
+            # After everything that writes: a standby begins when it is free.
             keeper.stop()
+            self.lineage.close()
 
     def _run(self, keeper: LeaseKeeper, stopped: Stopped) -> None:
         merge, target, epoch = self.merge, self.target, self.epoch
@@ -190,13 +194,16 @@ class _Driving:
             drift=DriftWatch(
                 target.drift, target.looks_of_thread, pipeline.sink.drift_interval_s, epoch
             ),
+            lineage=self.lineage.reports,
         )
-        self.role.writes(partial(driver.metrics.samples, per_shard=settings.metrics_per_shard))
+        samples = partial(driver.metrics.samples, per_shard=settings.metrics_per_shard)
+        self.role.writes(lambda: [*samples(), *self.lineage.samples()])
         watch = RetentionWatch(kafka, driver.metrics.held_rows, driver.metrics.retention_read)
         if settings.metrics_port:
             watch.start()
         try:
-            _run_steps(driver, pipeline.sink.poll_interval_ms / 1000, keeper, stopped)
+            with self.lineage.told_of(driver):
+                _run_steps(driver, pipeline.sink.poll_interval_ms / 1000, keeper, stopped)
         finally:
             if settings.metrics_port:
                 watch.stop()

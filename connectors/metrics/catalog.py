@@ -122,6 +122,12 @@ SINK_ACTIVE = Family(
     "shardmerge_sink_active", _GAUGE,
     "1 if this process writes to the target, 0 while it starts or waits as a standby.", (),
 )  # fmt: skip
+SINK_LINEAGE = Family(
+    "shardmerge_sink_lineage_events_total", _COUNTER,
+    "OpenLineage events, with `[lineage]`: `sent`; `refused` by the server, for good; `dropped`, "
+    "because the server was away for long. A dropped report may stand for several events.",
+    ("outcome",),
+)  # fmt: skip
 SINK_SHARD_LAG = Family(
     "shardmerge_sink_shard_lag_records", _GAUGE,
     "As `shardmerge_sink_lag_records`, for one shard. Only with `--metrics-per-shard`.", _SHARD,
@@ -135,8 +141,8 @@ SINK = (
     SINK_ROWS, SINK_BYTES, SINK_BATCHES, SINK_RETRIES, SINK_FAILING, SINK_OVERWRITTEN,
     SINK_LAG_ROWS, SINK_LAG_SECONDS, SINK_PARKED, SINK_SHARDS, SINK_WAITING, SINK_WAITING_SECONDS,
     SINK_RETENTION, SINK_RETENTION_BYTES, SINK_OPEN, SINK_OPEN_SECONDS, SINK_STATEMENTS,
-    SINK_STATEMENT_SECONDS, SINK_DRIFT, SINK_VERSION, SINK_ROUND, SINK_ACTIVE, SINK_SHARD_LAG,
-    SINK_SHARD_WAITING,
+    SINK_STATEMENT_SECONDS, SINK_DRIFT, SINK_VERSION, SINK_ROUND, SINK_ACTIVE,
+    SINK_LINEAGE, SINK_SHARD_LAG, SINK_SHARD_WAITING,
 )  # fmt: skip
 
 AGENTS_READY = Family(

@@ -30,6 +30,7 @@ from .settings import (
     SNAPSHOTS,
     Connect,
     Kafka,
+    OpenLineage,
     Pipeline,
     Sink,
     Source,
@@ -67,7 +68,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"pipeline file: {error}", code="SM-5001") from None
     document = _substitute(document, env, "pipeline file")
-    known = {"pipeline", "kafka", "connect", "sources", "routes", "target", "sink", "web"}
+    known = {"pipeline", *(f.name for f in fields(Pipeline))} - {"name"}
     if unknown := sorted(set(document) - known):
         raise ConfigError(
             f"pipeline file: unknown table {unknown[0]!r}",
@@ -84,6 +85,7 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
         target=_target(_table(document, "target")),
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
         web=parse_web(document.get("web", {})),
+        lineage=_build(OpenLineage, document.get("lineage", {}), "[lineage]"),
         sources=tuple(
             _build(Source, _with_tls(_read_connector(entry, where), where), where)
             for i, entry in enumerate(_list(document, "sources"))

@@ -10,7 +10,7 @@ from shardmerge.schemas.model.policies import RoutePolicies
 
 from .connector_properties import KEY
 from .routing import RoutingRule
-from .settings import Pipeline, Target
+from .settings import OpenLineage, Pipeline, Target
 from .tls import Tls
 from .web import Web
 
@@ -26,6 +26,7 @@ def pipeline_text(pipeline: Pipeline) -> str:
         *_target(pipeline.target),
         _block("[sink]", _values(pipeline.sink)),
         *_web(pipeline.web),
+        *_lineage(pipeline.lineage),
     ]
     return "\n".join(blocks)
 
@@ -49,6 +50,13 @@ def _web(web: Web) -> list[str]:
     if "tokens" in found:
         found["tokens"] = dict(web.tokens)
     return [_block("[web]", found)] if found else []
+
+
+def _lineage(lineage: OpenLineage) -> list[str]:
+    """The keys whose values are not the defaults: most keys go with one transport only."""
+    defaults = _values(OpenLineage())
+    found = {name: value for name, value in _values(lineage).items() if value != defaults[name]}
+    return [_block("[lineage]", found)] if found else []
 
 
 def _rule(rule: RoutingRule) -> dict[str, Any]:

@@ -134,6 +134,10 @@ class Decisions:
             and not any(self._targets[target].lives(shard) for target, shard in owners)
         )
 
+    def record(self, target: TargetTable, version: int) -> Decision | None:
+        """A decision as the topic has it; None when it was not read."""
+        return self._records.get(decision_key(target, version, ""))
+
     def is_decided(self, source: str, offset: int) -> bool:
         """Whether every decision of the schema-change event at ``offset`` is shown."""
         return offset in self._decided.get(source, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -23,6 +24,7 @@ class AppliedRows:
 
     Attributes:
         counts: Target → row events applied to it.
+        written: Target → rows that this process has written to it.
         collisions: How many rows of each shard replaced other rows.
         loads: Where first loads stand; ``LoadRuns`` says it.
     """
@@ -34,6 +36,7 @@ class AppliedRows:
         self._applied: dict[Partition, Applied] = {}
         self._catch_up = CatchUp()
         self.counts: dict[TargetTable, int] = {}
+        self.written: Counter[TargetTable] = Counter()
         self.collisions = KeyCollisions()
         self.loads: Mapping[ShardId, LoadPlace] = {}
 
@@ -64,6 +67,7 @@ class AppliedRows:
         self._set(partition, now, before=result.start_offset)
         [(target, shard)] = self._intake.decisions.streams[partition.stream]
         self.counts[target] = self.counts.get(target, 0) + result.rows
+        self.written[target] += result.written
         self.collisions.take(target, shard, result.key_collisions, self.progress)
         return target, shard
 

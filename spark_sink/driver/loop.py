@@ -29,6 +29,7 @@ from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.range_reader import RowReader
 from shardmerge.spark_sink.kafka.row_avro import row_format
+from shardmerge.spark_sink.lineage.reports import RunState
 from shardmerge.spark_sink.planning.plan import BatchPlan, plan
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.process.failpoints import reach
@@ -45,6 +46,7 @@ from .batch_runs import BatchRuns
 from .closed_targets import ClosedTargets
 from .drift_watch import DriftWatch
 from .driver_metrics import DriverMetrics
+from .lineage.lineage_reports import LineageReports
 from .loads.load_jobs import LoadJobs
 from .loads.load_runs import LoadRuns
 from .progress_reports import ProgressReports
@@ -82,6 +84,7 @@ class Driver:
         epoch: The writer epoch that this sink has taken.
         loads: First loads; None for a kind of target that has none.
         drift: Looks at the definitions of the target's tables.
+        lineage: Tells a lineage server about the targets; None: nobody is told.
 
     Attributes:
         metrics: What it did and where it stands, for another thread to read.
@@ -100,6 +103,7 @@ class Driver:
         epoch: int,
         loads: Loads | None = None,
         drift: DriftWatch | None = None,
+        lineage: LineageReports | None = None,
     ) -> None:
         def open_reader() -> RowReader:
             return RowReader(pipeline.kafka)
@@ -111,6 +115,7 @@ class Driver:
         self._control = control
         self._statements = statements
         self._epoch = epoch
+        self._lineage = lineage
         self.metrics = DriverMetrics()
         self._drift = drift or DriftWatch(None, lambda: None, 0, epoch)
         self._rows = AppliedRows(intake, control, epoch)
@@ -203,6 +208,11 @@ class Driver:
         self._loads.stop()
         self._drift.stop()
 
+    def end_lineage(self, state: RunState, error: str = "") -> None:
+        """Tell how the sink ended, if anybody is told."""
+        if self._lineage is not None:
+            self._lineage.end(state, self._rows.written, error)
+
     def check_writer(self) -> None:
         """Check that this sink is still the writer; without work it would not notice otherwise.
 
@@ -252,6 +262,9 @@ class Driver:
         )
         self._reports.publish(batch.targets, self._batches.failing)  # 6
         reach("progress-published")
+        if self._lineage is not None:
+            told = self._intake.decisions, self._outcomes.executed, self._rows.written
+            self._lineage.step(*told)
         self.metrics.round_ended()
         return ended or moved or news or self._awaits_more
 
@@ -306,4 +319,7 @@ class Driver:
                 self.metrics.statement_ended(result)
                 self._outcomes.take(result)
                 self._drift.ended()
+                if self._lineage is not None:
+                    told = self._intake.decisions, self._outcomes.executed, self._rows.written
+                    self._lineage.executed(result, *told)
         return bool(results)

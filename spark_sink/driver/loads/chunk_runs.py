@@ -176,7 +176,8 @@ class ChunkRuns:
         elif result.end is ChunkEnd.DONE:
             assert result.read_before is not None
             # The chunk's own transaction has stored this step.
-            self._book.note(load.finish(number, result.rows, result.size, result.read_before))
+            done = load.finish(number, result.rows, result.size, result.read_before)
+            self._book.note(done, result.rows)
             self._book.goes_on(name)
             budget = self._budgets.get(name.source)
             # The reader of a snapshot keeps to the limit by itself.

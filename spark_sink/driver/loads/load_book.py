@@ -134,9 +134,10 @@ class LoadBook:
             self.latest[after.shard] = after
             self._take_completed(after)
 
-    def note(self, load: Load) -> None:
-        """Remember a step that the target has stored already."""
+    def note(self, load: Load, rows: int) -> None:
+        """Remember a step that the target has stored already, with the rows that came with it."""
         self.latest[load.shard] = load
+        self._rows.written[load.target] += rows
 
     def gates(self, load: Load) -> ShardGates:
         """The gates of its shard."""

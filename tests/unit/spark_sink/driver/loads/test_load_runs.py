@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -80,6 +81,7 @@ class Intake:
 class Rows:
     applied: dict[Partition, Applied] = field(default_factory=dict)
     loads: Any = field(default_factory=dict)
+    written: Counter[Any] = field(default_factory=Counter)
 
     @property
     def progress(self) -> RowProgress:

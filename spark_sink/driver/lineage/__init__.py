@@ -1,0 +1,1 @@
+"""Hands what the driver knows to the thread that sends lineage events."""
