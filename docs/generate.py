@@ -486,6 +486,7 @@ def generated() -> dict[str, str]:
         "tunable-properties": tunable_properties(),
         "sink": key_table(record_keys(type(pipeline.sink))),
         "web": key_table(record_keys(type(pipeline.web))),
+        "lineage": key_table(record_keys(type(pipeline.lineage))),
         "environment": environment(),
         "cli": "\n\n".join(command_help(main, "shardmerge")),
         "exit-codes": exit_codes(),

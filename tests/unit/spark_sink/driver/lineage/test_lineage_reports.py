@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -66,7 +66,9 @@ def reports(box: Box, now: list[float]) -> LineageReports:
     )  # fmt: skip
 
 
-def done(key_: StatementKey, made: TargetStatement, state: str = "done") -> StatementResult:
+def done(
+    key_: StatementKey, made: TargetStatement, state: Literal["done", "refused"] = "done"
+) -> StatementResult:
     opened = OpenStatement(key_, made, StatementState.READY)
     return StatementResult(TARGET, opened, 500, JournalEntry(state))
 

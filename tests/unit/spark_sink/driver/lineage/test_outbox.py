@@ -59,7 +59,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def counts(box: Outbox) -> dict[str, float]:
+def counts(box: Outbox) -> dict[str, int]:
     found = {}
     for sample in box.samples():
         assert isinstance(sample, Sample)
