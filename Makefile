@@ -274,6 +274,17 @@ $(DOCS)/.ready: docs/requirements.txt
 
 # --- packages -------------------------------------------------------------------------------------
 
+RELEASE := build/release-tools
+
+.PHONY: release-check
+release-check: $(READY) $(RELEASE)/.ready ## sdist and wheel, installed with each extra; version, changelog and tag (TAG=v1.2.3)
+	@PYTHONPATH=. $(PY) -m tests.release $(CURDIR)/$(RELEASE)/bin/python $(TAG)
+
+$(RELEASE)/.ready: tests/release/requirements.txt
+	@python=$$(bash .ci/python) && "$$python" -m venv --clear $(RELEASE)
+	@$(RELEASE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
 .PHONY: lock clean
 lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds the documents
 	@$(PY) -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
@@ -283,6 +294,8 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		docs/requirements.in -o docs/requirements.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		tests/pages/requirements.in -o tests/pages/requirements.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		tests/release/requirements.in -o tests/release/requirements.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		tests/pages/api-requirements.in -o tests/pages/api-requirements.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

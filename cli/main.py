@@ -167,6 +167,7 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup, known=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
+@click.version_option(package_name="shardmerge", message="%(prog)s %(version)s")
 @click.option(
     "--log-format",
     type=click.Choice(FORMS),

@@ -7,9 +7,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from shardmerge.cli.main import COMMANDS, main
 
@@ -88,3 +90,8 @@ def test_status_of_a_pipeline_file_imports_no_local_stack_and_no_coordinator() -
         "shardmerge.agents.coordination.coordinator", "shardmerge.connectors.repair.source_repair",
     }  # fmt: skip
     assert set(json.loads(ended.stdout)) & needless == set()
+
+
+def test_the_command_says_its_version() -> None:
+    found = CliRunner().invoke(main, ["--version"], prog_name="shardmerge")
+    assert (found.exit_code, found.output) == (0, f"shardmerge {version('shardmerge')}\n")

@@ -1,0 +1,1 @@
+"""Whether a release can be made of this tree: ``make release-check``."""
