@@ -46,19 +46,24 @@ def main(twine: str, asked: str = "") -> int:
         faults += version_faults(version, (ROOT / "CHANGELOG.md").read_text("utf-8"), tag)
         if tag and (changed := _git("status", "--porcelain")):
             faults.append(f"the tree has changes that are not committed:\n{changed}")
-        sdist, wheel = _build(version, faults)
-        _run([twine, "-m", "twine", "check", "--strict", str(sdist), str(wheel)])
-        for extra in PACKAGES:
-            try:
-                _install(wheel, extra, version)
-            except Broken as error:
-                faults.append(f"extra {extra or 'none'}: {error}")
+        if not faults:
+            _check_build(version, twine, faults)
     except Broken as error:
         faults.append(str(error))
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     print(f"release {version if not faults else 'cannot be made'}: {len(faults)} faults")
     return 1 if faults else 0
+
+
+def _check_build(version: str, twine: str, faults: list[str]) -> None:
+    sdist, wheel = _build(version, faults)
+    _run([twine, "-m", "twine", "check", "--strict", str(sdist), str(wheel)])
+    for extra in PACKAGES:
+        try:
+            _install(wheel, extra, version)
+        except Broken as error:
+            faults.append(f"extra {extra or 'none'}: {error}")
 
 
 def _build(version: str, faults: list[str]) -> tuple[Path, Path]:
