@@ -195,6 +195,7 @@ class _Driving:
                 target.drift, target.looks_of_thread, pipeline.sink.drift_interval_s, epoch
             ),
             lineage=self.lineage.reports,
+            sinks=lambda: keeper.sinks,
         )
         samples = partial(driver.metrics.samples, per_shard=settings.metrics_per_shard)
         self.role.writes(lambda: [*samples(), *self.lineage.samples()])

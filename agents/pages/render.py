@@ -17,11 +17,12 @@ from shardmerge.agents.status.column_history import ColumnEvent
 from shardmerge.agents.status.matrix import Cell, matrix
 from shardmerge.agents.status.overview import summary
 from shardmerge.agents.status.timeline import lanes, runs, timeline
-from shardmerge.agents.status.view import TargetView
+from shardmerge.agents.status.view import SinksView, TargetView
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.given_commands import OF_TARGET
 from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.progress import RENEWED_S
 
 from .asset_files import assets
 from .plots import plots
@@ -33,6 +34,8 @@ MOST_EVENTS = 8
 MOST_OPEN = 100
 MOST_ENTRIES = 60
 """Decisions on one page."""
+_LATE_MS = 2_000 * RENEWED_S
+"""A sink that runs reports twice in this time."""
 
 _SIGNS = (
     (Cell.SAME, "✓", "as the target has it"),
@@ -111,7 +114,10 @@ class PlanAsked:
 
 
 def overview_page(
-    frame: Frame, targets: Iterable[TargetView], ignored: Sequence[Decision] = ()
+    frame: Frame,
+    targets: Iterable[TargetView],
+    ignored: Sequence[Decision] = (),
+    sinks: SinksView | None = None,
 ) -> str:
     """The page at ``/``.
 
@@ -119,11 +125,16 @@ def overview_page(
         frame: What every page has.
         targets: All targets.
         ignored: Decisions about statements that concern no shard, newest first.
+        sinks: Where the sinks run; None when that is not known.
     """
     summaries = [summary(target, frame.now_ms) for target in targets]
     order = ("failing", "refused", "held", "paused", "waiting", "changed", "silent", "flows")
     summaries.sort(key=lambda s: (order.index(s.state), s.target.target))
-    return filled("overview.html", frame=frame, summaries=summaries, ignored=ignored)
+    is_late = sinks is not None and frame.now_ms - sinks.ts_ms > _LATE_MS
+    return filled(
+        "overview.html",
+        frame=frame, summaries=summaries, ignored=ignored, sinks=sinks, is_late=is_late,
+    )  # fmt: skip
 
 
 def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str:

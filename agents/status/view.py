@@ -112,6 +112,21 @@ class TargetView:
         return tuple(s for s in self.shards if s.state != "left")
 
 
+@dataclass(frozen=True, slots=True)
+class SinksView:
+    """Where the pipeline's sinks run, by the latest report of a sink.
+
+    Attributes:
+        writer: Host of the sink that writes, as the target's server sees it.
+        standbys: Hosts of those that wait to take over.
+        ts_ms: When the report was written, in milliseconds since 1970.
+    """
+
+    writer: str
+    standbys: tuple[str, ...]
+    ts_ms: int
+
+
 @dataclass(slots=True)
 class _Target:
     joined: JoinedSchema | None = None
@@ -166,6 +181,14 @@ class StatusView:
             if str(target) == name:
                 return self._view(target, state)
         return None
+
+    def sinks(self) -> SinksView | None:
+        """Where the sinks run; None when the latest report does not tell it."""
+        reports = [t.progress for t in self._targets.values() if t.progress is not None]
+        latest = max(reports, key=lambda report: report.ts_ms, default=None)
+        if latest is None or not latest.writer:
+            return None
+        return SinksView(latest.writer, latest.standbys, latest.ts_ms)
 
     def commands(self, target: TargetTable) -> tuple[AnsweredCommand, ...]:
         """The commands to a target with their answers, newest first."""

@@ -136,8 +136,8 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
 
     async def _index(self, request: web.Request) -> web.Response:
         targets, ignored = self._view.targets(), self._view.ignored()[: plain.RECENT]
-        frame = self._frame(request)
-        return html(await asyncio.to_thread(render.overview_page, frame, targets, ignored))
+        frame, sinks = self._frame(request), self._view.sinks()
+        return html(await asyncio.to_thread(render.overview_page, frame, targets, ignored, sinks))
 
     async def _target(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]

@@ -21,7 +21,7 @@ from shardmerge.cli.clients import (
     mysql_error,
     topic_reader,
 )
-from shardmerge.connectors.access.lease_names import names_of
+from shardmerge.connectors.access.lease_names import NO_FUNCTION, Sinks, names_of, sinks_at
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
@@ -37,8 +37,6 @@ from .shapes import AgentsState, ConnectorState, TargetServer
 
 Progress = Callable[[int, int], None]
 """Called with how many offsets were read, and of how many."""
-
-_NO_FUNCTION = 1305
 
 
 def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = False) -> Picture:
@@ -219,44 +217,20 @@ def _target_server(pipeline: Pipeline) -> TargetServer:
             cursor.execute(f"SELECT epoch FROM {table} WHERE pipeline = %s", (pipeline.name,))
             epochs = cursor.fetchall()
             found = replace(found, writer_epoch=int(epochs[0][0]) if epochs else 0)
-            writer, standbys = sinks_at(cursor, *names_of(pipeline))
-            return replace(found, writer=writer, standbys=standbys)
+            sinks = _sinks(cursor, pipeline)
+            return replace(found, writer=sinks.writer, standbys=sinks.standbys)
     except (pymysql.MySQLError, ConfigError) as error:
         return replace(found, error=mysql_error(error))
 
 
-def sinks_at(
-    cursor: Cursor, lease: str, standby_names: Sequence[str]
-) -> tuple[str, tuple[str, ...]]:
-    """Where the sink runs that has the writer's lease, and where standbys wait.
+def _sinks(cursor: Cursor, pipeline: Pipeline) -> Sinks:
+    def query(sql: str, arguments: Sequence[object]) -> Sequence[tuple[object, ...]]:
+        cursor.execute(sql, arguments)
+        return list(cursor.fetchall())
 
-    Args:
-        cursor: On the target's server.
-        lease: Name of the lock of the sink that writes.
-        standby_names: Names of the locks of sinks that wait.
-
-    Source: TiDB, "Locking Functions": earlier versions lack IS_USED_LOCK.
-
-    Returns:
-        Hosts as the server sees them, "unknown" for one of which it tells nothing; "" when no sink
-        has the lease.
-    """
-    names = (lease, *standby_names)
     try:
-        cursor.execute(f"SELECT {', '.join(['IS_USED_LOCK(%s)'] * len(names))}, VERSION()", names)
+        return sinks_at(query, *names_of(pipeline))
     except pymysql.MySQLError as error:
-        if error.args[0] != _NO_FUNCTION:
+        if error.args[0] != NO_FUNCTION:
             raise
-        return "", ()
-    ((*holders, version),) = cursor.fetchall()
-    if not any(holders):
-        return "", ()
-    hosts: dict[int, str] = {}
-    if "TiDB" not in str(version):  # which says 1 for each lock of another session
-        cursor.execute(
-            "SELECT ID, HOST FROM information_schema.PROCESSLIST WHERE ID IN %s",
-            ([holder for holder in holders if holder],),
-        )
-        hosts = {int(number): str(host).rpartition(":")[0] for number, host in cursor.fetchall()}
-    writer, *standbys = (hosts.get(int(h), "unknown") if h else "" for h in holders)
-    return writer, tuple(host for host in standbys if host)
+        return Sinks()

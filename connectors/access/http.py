@@ -1,4 +1,4 @@
-"""Sessions of HTTP with a user and certificates, for Kafka Connect's REST interface."""
+"""Sessions of HTTP: with a user and certificates for Kafka Connect's REST interface, or plain."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ def session(connect: Connect) -> requests.Session:
     Raises:
         ConfigError: A password or a file is not where the pipeline file says.
     """
-    made = requests.Session()
-    # A proxy of the environment cannot see this machine's own addresses.
-    made.trust_env = urlsplit(connect.url).hostname not in ("127.0.0.1", "localhost")
+    made = session_to(connect.url)
     if connect.user:
         # As bytes: a text would be taken for Latin-1.
         user, password = connect.user.encode(), resolved(connect.password).encode()
@@ -34,6 +32,14 @@ def session(connect: Connect) -> requests.Session:
         made.mount("https://", _TlsAdapter(client_context(connect.tls)))
         # Else the library would trust its own list of CAs, too.
         made.verify = connect.tls.ca or True
+    return made
+
+
+def session_to(url: str) -> requests.Session:
+    """A session for an address; ``close`` it."""
+    made = requests.Session()
+    # A proxy of the environment cannot see this machine's own addresses.
+    made.trust_env = urlsplit(url).hostname not in ("127.0.0.1", "localhost")
     return made
 
 

@@ -6,7 +6,6 @@ It needs the package openlineage-python, which the extra ``lineage`` brings.
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from confluent_kafka import KafkaError, KafkaException
@@ -23,6 +22,7 @@ from openlineage.client.transport.transport import Config, Transport
 
 from shardmerge.schemas.pipeline.settings import Kafka, OpenLineage
 
+from .http import session_to
 from .kafka import client_error, producer
 from .secrets import resolved
 
@@ -60,9 +60,6 @@ def refusal(error: Exception) -> str:
 
 
 def _http(settings: OpenLineage) -> HttpTransport:
-    session = requests.Session()
-    # A proxy of the environment cannot see this machine's own addresses.
-    session.trust_env = urlsplit(settings.url).hostname not in ("127.0.0.1", "localhost")
     config = HttpConfig(
         # Without the slash a path in the address would be replaced.
         settings.url.rstrip("/") + "/",
@@ -70,7 +67,7 @@ def _http(settings: OpenLineage) -> HttpTransport:
         _TIMEOUT_S,
         auth=_Key(settings.api_key),
         ssl_context=HttpSslContextConfig(ca_cert_path=settings.ca) if settings.ca else None,
-        session=session,
+        session=session_to(settings.url),
         # Who sends repeats by himself.
         retry={"total": 0},
     )

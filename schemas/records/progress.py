@@ -97,6 +97,9 @@ class SinkProgress:
         rows: Rows applied to the target since the sink's control tables were created.
         failure: Why the latest batch of rows could not be applied; None when it was.
         drift: In what the target's table differs from what was decided and executed, by subject.
+        writer: Host of the sink that wrote this, as the target's server sees it; "" when that is
+            not known, and for a kind of target that has no lease.
+        standbys: Hosts of the sinks that wait to take over, likewise.
     """
 
     target: TargetTable
@@ -107,3 +110,5 @@ class SinkProgress:
     ts_ms: int = 0
     failure: FailureProgress | None = None
     drift: tuple[Difference, ...] = ()
+    writer: str = ""
+    standbys: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ShardMergeError, TargetError
 from shardmerge.spark_sink.targets.interface import Lease, taken_over
@@ -14,6 +15,8 @@ log = logger(__name__)
 
 RENEW_S = 1.0
 """Pause between two renewals; the target frees a lease after several times as long."""
+_LOOK_S = 5.0
+"""Seconds between two looks for standbys."""
 _WAIT_S = 1
 _LET_BACK_S = 3.0
 """Pause of a standby when the target answers again. All locks are gone then, and the sink that
@@ -56,10 +59,15 @@ class LeaseKeeper:
     Args:
         lease: None for a kind of target that has none: then it does nothing.
         epoch: The writer epoch that this sink has taken.
+
+    Attributes:
+        sinks: Where this sink runs and where standbys wait, as it was found last. Another thread
+            may read it.
     """
 
     def __init__(self, lease: Lease | None, epoch: int, renew_s: float = RENEW_S) -> None:
         self._lease, self._epoch, self._renew_s = lease, epoch, renew_s
+        self.sinks = Sinks()
         self._failure: ShardMergeError | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="writer-lease", daemon=True)
@@ -88,10 +96,13 @@ class LeaseKeeper:
 
     def _run(self) -> None:
         assert self._lease is not None
-        was_away = False
+        was_away, look_at = False, 0.0
         while True:
             try:
                 current = self._lease.renew()
+                if time.monotonic() >= look_at:
+                    self.sinks = self._lease.sinks()
+                    look_at = time.monotonic() + _LOOK_S
             except TargetError as error:
                 if not was_away:
                     log.warning("lease_lost", error=error)

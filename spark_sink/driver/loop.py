@@ -20,6 +20,9 @@ Everything else in memory is a reading of Kafka, or a hold that the next try fin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.errors import StackError
@@ -85,6 +88,7 @@ class Driver:
         loads: First loads; None for a kind of target that has none.
         drift: Looks at the definitions of the target's tables.
         lineage: Tells a lineage server about the targets; None: nobody is told.
+        sinks: Tells where this sink and its standbys run, for the pages.
 
     Attributes:
         metrics: What it did and where it stands, for another thread to read.
@@ -104,6 +108,7 @@ class Driver:
         loads: Loads | None = None,
         drift: DriftWatch | None = None,
         lineage: LineageReports | None = None,
+        sinks: Callable[[], Sinks] = Sinks,
     ) -> None:
         def open_reader() -> RowReader:
             return RowReader(pipeline.kafka)
@@ -152,6 +157,7 @@ class Driver:
             metrics=self.metrics,
             loads=self._loads,
             drift=self._drift,
+            sinks=sinks,
         )
         self._batches = BatchRuns(
             runner,

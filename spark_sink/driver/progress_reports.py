@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
+from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.progress import SinkProgress
@@ -42,6 +44,7 @@ class ProgressReports:
         metrics: Get every record, also one that is not sent.
         loads: Say why a first load does not go on.
         drift: Knows in what the targets' tables differ from what was decided.
+        sinks: Tells where this sink and its standbys run.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class ProgressReports:
         metrics: DriverMetrics,
         loads: LoadRuns,
         drift: DriftWatch,
+        sinks: Callable[[], Sinks] = Sinks,
     ) -> None:
         self._publisher = publisher
         self._journal = journal
@@ -68,6 +72,7 @@ class ProgressReports:
         self._metrics = metrics
         self._loads = loads
         self._drift = drift
+        self._sinks = sinks
         self._stages: dict[TargetTable, tuple[float, str]] = {}
         self.owes = False
 
@@ -107,9 +112,10 @@ class ProgressReports:
                     drift=self._drift.differences.get(name, ()),
                 )
                 count = self._rows.counts.get(name, 0)
-                record = self._publisher.offer(
-                    progress_of(self._intake.decisions, target, rows, standing, count)
-                )
+                record = progress_of(self._intake.decisions, target, rows, standing, count)
+                sinks = self._sinks()
+                record = replace(record, writer=sinks.writer, standbys=sinks.standbys)
+                record = self._publisher.offer(record)
                 kinds = self._kinds(record, target, standing)
                 self._metrics.reported(record, kinds, self._held_rows(kinds))
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
@@ -321,6 +322,14 @@ class Lease(Protocol):
 
     def renew(self) -> int:
         """Keep it, or take it if it is free; returns the current writer epoch.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        ...
+
+    def sinks(self) -> Sinks:
+        """Where the sink that has it runs, and where others wait for it.
 
         Raises:
             TargetError: The target does not answer (``retryable``).

@@ -19,6 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from shardmerge.connectors.access.lease_names import NO_FUNCTION, Sinks, sinks_at
+from shardmerge.schemas.model.errors import TargetError
+
 from .session import MySqlSession
 
 SILENCE_S = 6
@@ -91,6 +94,19 @@ class MySqlLease:
         if not self._is_held:
             self._take(0)
         return self._epoch()
+
+    def sinks(self) -> Sinks:
+        """Where this sink runs, and where standbys wait, as the server sees them.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+        """
+        try:
+            return sinks_at(self._session.query, self._name, self._standby_names)
+        except TargetError as error:
+            if error.number != NO_FUNCTION:
+                raise
+            return Sinks()
 
     def close(self) -> None:
         """Free it."""

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from shardmerge.cli.views.reading import sinks_at
-from shardmerge.connectors.access.lease_names import lease_name, standby_names
+from shardmerge.connectors.access.lease_names import Sinks, lease_name, sinks_at, standby_names
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.errors import TargetError
@@ -114,19 +113,29 @@ def test_a_sink_that_stands_still_loses_the_lease_and_takes_none_from_its_succes
 
 
 def test_status_shows_who_writes_and_who_waits(port: int, leases: Callable[[], MySqlLease]) -> None:
-    assert sinks(port) == ("", 0)
+    assert sinks(port) == Sinks()
     one, two, three = leases(), leases(), leases()
     assert one.wait(0)
     assert not two.wait(0)
     assert not three.wait(0)
-    assert sinks(port) == ("127.0.0.1", 2)
+    for found in (one.sinks(), sinks(port)):
+        assert counted(found) == ("127.0.0.1", 2)
     one.close()
     assert two.wait(1)
-    assert sinks(port) == ("127.0.0.1", 1)
+    assert counted(two.sinks()) == ("127.0.0.1", 1)
 
 
-def sinks(port: int) -> tuple[str, int]:
+def counted(found: Sinks) -> tuple[str, int]:
+    return found.writer.replace("localhost", "127.0.0.1"), len(found.standbys)
+
+
+def sinks(port: int) -> Sinks:
+    """As the command ``status`` asks for them, with a cursor."""
     of = CONTROL, PIPELINE
     with connect(session_at(port).address) as connection, connection.cursor() as cursor:
-        writer, standbys = sinks_at(cursor, lease_name(*of), standby_names(*of))
-    return writer.replace("localhost", "127.0.0.1"), len(standbys)
+
+        def query(sql: str, arguments: Sequence[object]) -> Sequence[tuple[object, ...]]:
+            cursor.execute(sql, arguments)
+            return list(cursor.fetchall())
+
+        return sinks_at(query, lease_name(*of), standby_names(*of))

@@ -14,7 +14,7 @@ from shardmerge.agents.pages.render import (
     overview_page,
     target_page,
 )
-from shardmerge.agents.status.view import StatusView, TargetView
+from shardmerge.agents.status.view import SinksView, StatusView, TargetView
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -154,6 +154,23 @@ def test_the_overview_has_the_worst_target_first_and_says_how_many_need_somebody
 def test_an_overview_on_which_everything_flows_says_so():
     (items, _) = example().view.targets()
     assert "Everything flows: 1 target." in Tags(overview_page(FRAME, [items])).text
+
+
+def test_the_overview_says_which_sink_writes_and_which_stand_by():
+    view = example().view
+
+    def shown(standbys, seconds_ago=1):
+        sinks = SinksView("10.0.0.5", standbys, NOW_MS - seconds_ago * 1000)
+        text = Tags(overview_page(FRAME, view.targets(), (), sinks)).text
+        return re.sub(r" (?=[.,])", "", text)
+
+    assert "The sink on 10.0.0.5 writes. None stands by." in shown(())
+    assert "1 sink stands by: 10.0.0.6." in shown(("10.0.0.6",))
+    assert "2 sinks stand by: 10.0.0.6, <b>." in shown(("10.0.0.6", "<b>"))
+    late = shown(("10.0.0.6",), seconds_ago=121)
+    assert "No sink has reported since" in late
+    assert "writes" not in late
+    assert "Sinks" not in Tags(overview_page(FRAME, view.targets())).text
 
 
 def test_an_empty_pipeline_says_what_it_waits_for():

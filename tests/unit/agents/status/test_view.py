@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.agents.status.view import StatusView
+from shardmerge.agents.status.view import SinksView, StatusView
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -140,3 +140,15 @@ def test_every_record_that_is_shown_raises_the_revision():
     before = view.revision
     view.apply(SinkProgress(TARGET, 1, 5))
     assert view.revision > before
+
+
+def test_the_latest_report_tells_where_the_sinks_run():
+    view, other = StatusView(), TargetTable("merged", "other")
+    assert view.sinks() is None
+    view.apply(SinkProgress(TARGET, 1, 5, ts_ms=2000, writer="db2"))
+    view.apply(SinkProgress(other, 1, 5, ts_ms=1000, writer="db1", standbys=("db2",)))
+    assert view.sinks() == SinksView("db2", (), 2000)
+    view.apply(SinkProgress(other, 1, 5, ts_ms=3000, writer="db2", standbys=("db1", "db3")))
+    assert view.sinks() == SinksView("db2", ("db1", "db3"), 3000)
+    view.apply(SinkProgress(TARGET, 1, 5, ts_ms=4000))
+    assert view.sinks() is None

@@ -183,6 +183,7 @@ RECORDED: list[Record] = [
         (ShardProgress(SHARD, 9, "gate", "act", POSITION, 3, 4, 2),), 5,
         FailureProgress("away", "start it", "rows/0", 7, 8),
         (Difference("column:c", DriftKind.HARMLESS, "", "`c` int", 9, 4),),
+        "10.0.0.5", ("10.0.0.6",),
     ),
 ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.schemas.model.errors import TargetError, TargetLost, WriterReplaced
 from shardmerge.spark_sink.driver import lease_keeper
 from shardmerge.spark_sink.driver.lease_keeper import LeaseKeeper, await_lease
@@ -36,6 +37,9 @@ class ToyLease:
         if isinstance(answer, TargetError):
             raise answer
         return answer
+
+    def sinks(self) -> Sinks:
+        return Sinks("db1", ("db2",))
 
     def close(self) -> None:
         self.is_closed = True
@@ -123,3 +127,18 @@ def test_a_target_without_a_lease_needs_no_thread(keepers: list[LeaseKeeper]) ->
     keeper = kept(keepers, None)
     keeper.check()
     assert not alive("writer-lease")
+
+
+def test_the_writer_knows_where_standbys_wait(keepers: list[LeaseKeeper]) -> None:
+    keeper = LeaseKeeper(ToyLease(1), 1)
+    keepers.append(keeper)
+    assert keeper.sinks == Sinks()
+    keeper.start()
+    wait_for(lambda: keeper.sinks == Sinks("db1", ("db2",)), "look")
+
+
+def test_a_sink_without_a_lease_knows_of_none() -> None:
+    keeper = LeaseKeeper(None, 1)
+    keeper.start()
+    keeper.stop()
+    assert keeper.sinks == Sinks()
