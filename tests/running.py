@@ -47,7 +47,7 @@ class Running:
         program = [sys.executable, "-m", "shardmerge.cli.main", "run"]
         options = ["--pipeline", str(pipeline_path), "--directory", str(directory)]
         free = Ports.free()
-        self.metrics_port = free.registry
+        self.metrics_port, self._web_port = free.registry, free.web
         options += ["--web-port", str(free.web), "--metrics-port", str(self.metrics_port)]
         self.process = subprocess.Popen(
             [*program, *options, *further],
@@ -72,6 +72,14 @@ class Running:
                 return f"\n{name}" in answer.read().decode()
         except OSError:
             return False
+
+    def overview(self) -> str:
+        """The first of the pages; "" while nobody serves them."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self._web_port}/", timeout=10) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            return ""
 
     def left(self) -> list[str]:
         """The command lines of processes that belong to it, whatever their parents are."""

@@ -273,6 +273,8 @@ def test_of_two_machines_the_other_one_goes_on(
     """The sink that writes is killed, then the worker that decides; then one machine is stopped."""
     line = handed_over
     wait_for(lambda: writer_of(two) is not None and sinks_of(line) == 2, "writer and standby")
+    for each in two:
+        wait_for(lambda machine=each: "1 sink stands by" in machine.overview(), "standby on a page")
     first = writer_of(two)
     assert first is not None
     other = two[1 - two.index(first)]
