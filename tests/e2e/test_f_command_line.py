@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,7 +275,7 @@ def test_of_two_machines_the_other_one_goes_on(
     line = handed_over
     wait_for(lambda: writer_of(two) is not None and sinks_of(line) == 2, "writer and standby")
     for each in two:
-        wait_for(lambda machine=each: "1 sink stands by" in machine.overview(), "standby on a page")
+        wait_for(partial(shows_standby, each), "standby on a page")
     first = writer_of(two)
     assert first is not None
     other = two[1 - two.index(first)]
@@ -300,6 +301,11 @@ def test_of_two_machines_the_other_one_goes_on(
     assert other.left() == []
     assert writer_of(two) is first
     assert ids(line, TARGET).count(401) == 1
+
+
+def shows_standby(machine: Running) -> bool:
+    """Whether the machine's pages tell of one sink that waits."""
+    return "1 sink stands by" in machine.overview()
 
 
 def writer_of(two: tuple[Running, Running]) -> Running | None:
