@@ -201,6 +201,10 @@ bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA 
 bench-failover: $(ARTIFACTS) | java ## Seconds until rows flow again when parts are killed, lost and doubled rows (ARGS="--parts sink --rounds 5")
 	$(PY) benchmarks/failover.py $(ARGS)
 
+.PHONY: bench-upgrade
+bench-upgrade: $(ARTIFACTS) | java ## Longest gap of rows while each part is replaced: OLD=revision by this tree; lost and doubled rows
+	@PYTHONPATH=. $(PY) benchmarks/rolling_upgrade.py --old $(or $(OLD),HEAD~1)
+
 .PHONY: bench-load
 bench-load: $(ARTIFACTS) | java ## Seconds of a first load: Debezium's snapshot, the sink's own, SELECT into LOAD DATA by hand; clients that read (ARGS="--rounds 3")
 	$(PY) benchmarks/first_load.py $(ARGS)

@@ -1,0 +1,170 @@
+"""How long rows stand while each part is replaced by another version, and whether one is lost.
+
+Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION``
+
+The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two
+sinks with ``--standby``, two agents' workers. Sinks and workers run from an environment with the
+wheel of the old revision, which ``git archive`` gives. The connectors, their jar and the packages
+of ``requirements.lock`` are this tree's. Then, in the order of docs/how-to/upgrade.md, each part is
+told to end and started again from this tree: the sink that waits, the sink that writes, the worker
+that does not decide, the one that does, and Connect's worker, which has one version.
+
+For each part it prints the longest time in which no new row of a shard came into the target. At the
+end a column is added, and the tables are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pymysql
+
+from benchmarks.failover import ENVIRONMENT, ROOT, Pipeline, Writer, compared, wait
+from shardmerge.local.servers.processes import ProcessSpec
+from shardmerge.local.sigterm import end_on_sigterm
+from tests.levels import link_packages
+
+_SETTLED_S = 5.0
+"""Rows are watched for so long after a part is back."""
+
+
+class MixedPipeline(Pipeline):
+    """Its parts start from the environment of ``python``, and go on from this tree's."""
+
+    def __init__(self, directory: Path, python: Path) -> None:
+        self.python = str(python)
+        super().__init__(directory)
+
+    def _start(self, name: str, module: str, *options: str) -> None:
+        env = {**ENVIRONMENT, "PYSPARK_PYTHON": self.python}
+        argv = (self.python, "-m", module, *options)
+        self.specs[name] = ProcessSpec(name, argv, env=env, cwd=self.line.directory)
+        self.stack.add(self.specs[name])
+
+    def upgrade(self, name: str) -> None:
+        """Tell a part to end, and start it from this tree."""
+        self.stack.stop(name)
+        spec = self.specs[name]
+        self.specs[name] = replace(spec, argv=(sys.executable, *spec.argv[1:]), env=ENVIRONMENT)
+        self.stack.add(self.specs[name])
+
+    def restart_connect(self) -> None:
+        """Tell Connect's worker to end, and start it again."""
+        self.stack.stop("connect")
+        self.stack.start("connect")
+
+
+class Watch:
+    """Looks which row of a writer came last, and for how long none came."""
+
+    def __init__(self, made: Pipeline, writer: Writer) -> None:
+        self._made, self._low = made, writer.first % 2
+        self._ends = threading.Event()
+        self.longest_s = 0.0
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        last, since = 0, time.monotonic()
+        query = f"SELECT COALESCE(MAX(v), 0) FROM merged.log WHERE v % 2 = {self._low}"
+        while not self._ends.wait(0.02):
+            try:
+                ((found,),) = self._made.target.run(query)
+            except pymysql.MySQLError:
+                continue
+            if found != last:
+                last, since = found, time.monotonic()
+            self.longest_s = max(self.longest_s, time.monotonic() - since)
+
+
+def old_environment(revision: str, place: Path) -> Path:
+    """An environment with the wheel of a revision; returns its Python."""
+    tree = place / "tree"
+    tree.mkdir(parents=True)
+    archive = subprocess.run(["git", "archive", revision], cwd=ROOT, check=True, stdout=-1)
+    subprocess.run(["tar", "-x"], cwd=tree, check=True, input=archive.stdout)
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(place), str(tree)]
+    subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "venv")], check=True)
+    link_packages(place / "venv")
+    python, [wheel] = place / "venv" / "bin" / "python", place.glob("*.whl")
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)]
+    subprocess.run(install, check=True)
+    where = [str(python), "-c", "import shardmerge.spark_sink as s; print(s.__file__)"]
+    found = subprocess.run(where, check=True, text=True, stdout=-1).stdout
+    if not found.startswith(str(place)):
+        raise SystemExit(f"the old version would run from {found.strip()}")
+    return python
+
+
+def replaced(made: MixedPipeline, name: str, act: Callable[[], Any]) -> None:
+    """Replace a part, and print how long rows stood meanwhile."""
+    watches = [Watch(made, writer) for writer in made.writers]
+    with watches[0], watches[1]:
+        act()
+        made.active_sink()
+        made.deciding_worker()
+        made.until_both_wait()
+        time.sleep(_SETTLED_S)
+    print(f"| {name} | {max(watch.longest_s for watch in watches):.1f} |", flush=True)
+
+
+def main() -> int:
+    """Print the table; the exit code tells whether rows were lost or doubled."""
+    end_on_sigterm()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--old", required=True, help="a revision of git")
+    options = parser.parse_args()
+    (ROOT / ".local").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="upgrade-", dir=ROOT / ".local") as place:
+        python = old_environment(options.old, Path(place) / "old")
+        made = MixedPipeline(Path(place) / "line", python)
+        try:
+            return upgraded(made)
+        finally:
+            made.close()
+
+
+def upgraded(made: MixedPipeline) -> int:
+    """Replace each part of a line; returns the exit code."""
+    made.until_both_wait()
+    active, decides = made.active_sink(), made.deciding_worker()
+    waits = next(name for name in ("sink-1", "sink-2") if name != active)
+    other = next(name for name in ("agents-1", "agents-2") if name != decides)
+    print("| replaced | longest s without a new row |\n|---|---|", flush=True)
+    replaced(made, "nothing", lambda: None)
+    replaced(made, "the sink that waits", lambda: made.upgrade(waits))
+    replaced(made, "the sink that writes", lambda: made.upgrade(active))
+    replaced(made, "the worker that does not decide", lambda: made.upgrade(other))
+    replaced(made, "the worker that decides", lambda: made.upgrade(decides))
+    replaced(made, "Connect's worker", made.restart_connect)
+    made.writers[1].at.run("ALTER TABLE app.tbl ADD upgraded INT")
+    query = (
+        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'merged'"
+        " AND TABLE_NAME = 'tbl' AND COLUMN_NAME = 'upgraded'"
+    )
+    wait(lambda: bool(made.target.run(query)[0][0]), "new column")
+    lost, doubled = compared(made)
+    rows = sum(len(writer.at.run("SELECT v FROM app.log")) for writer in made.writers)
+    print(f"lost {lost}, doubled {doubled}, rows written {rows:,}")
+    return 1 if lost + doubled else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
