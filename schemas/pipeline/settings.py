@@ -357,7 +357,7 @@ class OpenLineage:
     path: str = ""
     namespace: str = "shardmerge"
     interval_s: int = 60
-    max_inputs: int = 100
+    max_inputs: int = 50
 
     def __post_init__(self) -> None:
         needed = LINEAGE_TRANSPORTS.get(self.transport)
