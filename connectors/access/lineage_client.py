@@ -20,7 +20,8 @@ from openlineage.client.transport.http import (
 )
 from openlineage.client.transport.transport import Config, Transport
 
-from shardmerge.schemas.pipeline.settings import Kafka, OpenLineage
+from shardmerge.schemas.pipeline.lineage.open_lineage import OpenLineage
+from shardmerge.schemas.pipeline.settings import Kafka
 
 from .http import session_to
 from .kafka import client_error, producer

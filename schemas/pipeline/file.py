@@ -20,6 +20,7 @@ from shardmerge.schemas.model.policies import Mode
 
 from .connector_properties import KEY, connector_properties
 from .kafka_client import parse_client, texts
+from .lineage.open_lineage import OpenLineage
 from .routes import check_keys, check_routes, one_of, routing_rule
 from .secrets import reference
 from .settings import (
@@ -30,7 +31,6 @@ from .settings import (
     SNAPSHOTS,
     Connect,
     Kafka,
-    OpenLineage,
     Pipeline,
     Sink,
     Source,

@@ -9,8 +9,9 @@ from typing import Any
 from shardmerge.schemas.model.policies import RoutePolicies
 
 from .connector_properties import KEY
+from .lineage.open_lineage import OpenLineage
 from .routing import RoutingRule
-from .settings import OpenLineage, Pipeline, Target
+from .settings import Pipeline, Target
 from .tls import Tls
 from .web import Web
 

@@ -16,7 +16,7 @@ from shardmerge.connectors.access.lineage_client import lineage_client
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.pipeline.settings import OpenLineage
+from shardmerge.schemas.pipeline.lineage.open_lineage import OpenLineage
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.spark_sink.job import Stopped, run
 from shardmerge.spark_sink.lineage.reports import RunState, TargetReport

@@ -14,7 +14,8 @@ from confluent_kafka import KafkaError, KafkaException
 from shardmerge.connectors.access.lineage_client import lineage_client, refusal
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.pipeline.settings import Kafka, OpenLineage
+from shardmerge.schemas.pipeline.lineage.open_lineage import OpenLineage
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.lineage.reports import RunState, TargetReport
 from shardmerge.spark_sink.lineage.run_events import RunEvents
 from tests.lineage_schema import faults

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.schemas.model.errors import ConfigError, StateReplaced, TargetError
-from shardmerge.schemas.pipeline.settings import OpenLineage
+from shardmerge.schemas.pipeline.lineage.open_lineage import OpenLineage
 from shardmerge.spark_sink.driver.lineage.sink_lineage import sink_lineage
 from shardmerge.spark_sink.lineage.reports import RunState
 from shardmerge.spark_sink.targets.interface import taken_over

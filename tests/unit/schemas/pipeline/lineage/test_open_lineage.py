@@ -6,7 +6,7 @@ import pytest
 
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.file import parse_pipeline
-from shardmerge.schemas.pipeline.settings import OpenLineage
+from shardmerge.schemas.pipeline.lineage.open_lineage import OpenLineage
 from shardmerge.schemas.pipeline.text import pipeline_text
 from tests.unit.spark_sink.lineage.lined import FILE, pipeline
 

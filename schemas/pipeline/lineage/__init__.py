@@ -1,0 +1,1 @@
+"""The table ``[lineage]`` of the pipeline file."""
