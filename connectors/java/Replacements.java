@@ -4,6 +4,7 @@ import com.github.shyiko.mysql.binlog.event.deserialization.ColumnType;
 import com.github.shyiko.mysql.binlog.event.deserialization.TableMapEventMetadataDeserializer;
 import io.debezium.antlr.AntlrDdlParserListener;
 import io.debezium.antlr.ProxyParseTreeListenerUtil;
+import io.debezium.connector.base.ChangeEventQueueMetrics;
 import io.debezium.pipeline.source.spi.EventMetadataProvider;
 import java.io.IOException;
 import java.io.InputStream;
@@ -13,7 +14,8 @@ import java.net.URL;
 
 /**
  * Puts classes of this jar in the place of classes of Debezium, for which Debezium has no setting:
- * {@link NoTableMetadata}, {@link TrueCharsets}, and one that only saves time, {@code EventFormatter}.
+ * {@link NoTableMetadata}, {@link TrueCharsets}, and two that only save time, {@code EventFormatter}
+ * and {@code ChangeEventQueue}.
  *
  * <p>Debezium makes or calls them by name. So a class of that name is defined before Debezium's own
  * is loaded.
@@ -32,8 +34,11 @@ final class Replacements {
         define(ColumnType.class, "TableMapEventMetadataDeserializer");
         define(AntlrDdlParserListener.class, "ProxyParseTreeListenerUtil");
         define(EventMetadataProvider.class, "EventFormatter");
+        define(ChangeEventQueueMetrics.class, "ChangeEventQueue");
+        define(ChangeEventQueueMetrics.class, "ChangeEventQueue$Builder");
         check("binlog reader", NoTableMetadata.class.isAssignableFrom(TableMapEventMetadataDeserializer.class));
-        check("metrics", hasOurText("io.debezium.pipeline.source.spi.EventFormatter"));
+        check("metrics", hasField("io.debezium.pipeline.source.spi.EventFormatter", "TEXT"));
+        check("queue", hasField("io.debezium.connector.base.ChangeEventQueue", "IDLE_NANOS"));
         check("parser of DDL", TrueCharsets.class.isAssignableFrom(ProxyParseTreeListenerUtil.class));
     }
 
@@ -48,10 +53,10 @@ final class Replacements {
         }
     }
 
-    /** Of a class that only Debezium's package sees. */
-    private static boolean hasOurText(String name) {
+    /** Whether a class has a private field of ours. */
+    private static boolean hasField(String name, String field) {
         try {
-            return Class.forName(name).getDeclaredField("TEXT") != null;
+            return Class.forName(name).getDeclaredField(field) != null;
         } catch (ClassNotFoundException | NoSuchFieldException itIsDebeziums) {
             return false;
         }
