@@ -142,6 +142,7 @@ _SIZES: Mapping[str, str] = {
     "max.queue.size.in.bytes": str(64 * 1024 * 1024),
 }
 _LATENCY: Mapping[str, str] = {
+    # With ChangeEventQueue of connectors/java: how long events gather while many come.
     "poll.interval.ms": "10",
     # A commit flushes at once, so that lingering costs no latency and fills batches.
     "producer.override.linger.ms": "5",
