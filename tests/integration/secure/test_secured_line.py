@@ -139,8 +139,12 @@ def test_no_command_line_held_a_password(played: Played) -> None:
 
 def test_a_password_on_a_command_line_would_be_found() -> None:
     lists = ProcessLists(CANARY)
-    code = "import sys; sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code, CANARY], stdin=subprocess.PIPE):
+    code = "import sys; print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, CANARY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        # Just after its start a process has an empty command line.
+        assert process.stdout is not None
+        process.stdout.readline()
         lists.look()
     assert any(CANARY in line for line in lists.found)
 
