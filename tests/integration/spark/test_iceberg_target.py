@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
-from itertools import count
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Event, Thread
@@ -410,18 +409,17 @@ class Continuous:
     def _told(self) -> None:
         self._errors += self._running.stderr or ()
 
-    def until(self, wanted: list[tuple[str, str]]) -> int:
-        """Wait for a report with these differences. Returns how many reports came until then."""
-        deadline = monotonic() + 150
-        for number in count(1):
+    def until(self, wanted: list[tuple[str, str]]) -> None:
+        """Wait for a report with these differences."""
+        deadline = monotonic() + 240
+        while True:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - monotonic()))
             except Empty:
                 raise AssertionError(f"no report of {wanted}: {''.join(self._errors)}") from None
             report = from_plain(ValidatedTarget, json.loads(line))
             if report.complete and told(report) == wanted:
-                return number
-        raise AssertionError("never reached")
+                return
 
 
 def told(report: ValidatedTarget) -> list[tuple[str, str]]:
@@ -434,7 +432,7 @@ def traffic(run: Callable[..., object], moves: Callable[[], bool]) -> Iterator[N
     ends = Event()
 
     def write() -> None:
-        while not ends.wait(0.1):
+        while not ends.wait(0.5):
             run("UPDATE t1 SET y = y + 1 WHERE id = 1")
             moves()
 
@@ -447,7 +445,7 @@ def traffic(run: Callable[..., object], moves: Callable[[], bool]) -> Iterator[N
         thread.join(60)
 
 
-@pytest.mark.timeout(400)  # with the start of Spark, on a busy machine
+@pytest.mark.timeout(600)  # with two starts of Spark, on a busy machine
 @pytest.mark.parametrize("row_format", ["json", "avro"])
 def test_rows_of_a_connector_are_the_shards_rows_in_each_format(  # noqa: PLR0917 - fixtures
     stack: LocalStack,
@@ -530,8 +528,7 @@ def test_rows_of_a_connector_are_the_shards_rows_in_each_format(  # noqa: PLR091
                     # Rows come by the connector, and the extra one stays.
                     continuous.until([("extra", "77")])
                     kind.execute(f"DELETE FROM {name} WHERE id = 77")
-                    assert continuous.until([]) > 0
-                    assert continuous.until([]) == 1
+                    continuous.until([])
 
         written = [
             value
