@@ -25,8 +25,8 @@ from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 
-from .options import json_option, pipeline_option
-from .parameters import login_name, read_pipeline
+from .options import json_option, pipeline_option, wait_option
+from .parameters import by_option, login_name, read_pipeline
 from .screen import print_json
 from .views.call_shapes import GivenCommand
 from .views.decisions import decision_line
@@ -89,14 +89,9 @@ class Given:
     default="",
     help="The target that it concerns; by default that of the shard's route.",
 )
-@click.option(
-    "--by",
-    default=login_name,
-    show_default="your login name",
-    help="Who gives the command; the record keeps it.",
-)
+@by_option("the record keeps it")
 @json_option
-@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
+@wait_option
 def command(
     kind: str,
     argument: str,
@@ -117,15 +112,10 @@ def command(
         given = give(pipeline, said, wait)
     except (ShardMergeError, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(str(error)) from error
-    if as_json:
-        print_json(shape_of(given, said))
-    elif given.answer is not None:
-        tell(given.answer)
+    is_done = print_given(given, said, wait, as_json=as_json)
     if given.answer is None:
-        click.echo(f"{given.id} is recorded, but was not answered within {wait:.0f} s", err=True)
         click.echo("  The agents carry it out when they run: see whether they do.", err=True)
-        raise SystemExit(1)
-    raise SystemExit(1 if given.answer.outcome is Outcome.REFUSED else 0)
+    raise SystemExit(0 if is_done else 1)
 
 
 def command_of(
@@ -179,6 +169,21 @@ def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
         raise client_error(pipeline.kafka, error, f"topic {ddl}") from error
     finally:
         consumer.close()
+
+
+def print_given(given: Given, said: OperatorCommand, wait_s: float, *, as_json: bool) -> bool:
+    """Print a command's answer, or that none came.
+
+    Returns:
+        Whether the command was answered, and not refused.
+    """
+    if as_json:
+        print_json(shape_of(given, said))
+    elif given.answer is not None:
+        tell(given.answer)
+    if given.answer is None:
+        click.echo(f"{given.id} is recorded, but was not answered within {wait_s:.0f} s", err=True)
+    return given.answer is not None and given.answer.outcome is not Outcome.REFUSED
 
 
 def tell(answer: Decision) -> None:

@@ -14,6 +14,9 @@ pipeline_option = click.option(
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="JSON for machines; its shapes are in the reference."
 )
+wait_option = click.option(
+    "--wait", default=30.0, show_default=True, help="Seconds to wait for the answer."
+)
 
 
 class ShowGroup(click.Group):

@@ -125,3 +125,17 @@ def login_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return f"uid {os.getuid()}"
+
+
+def by_option(kept: str) -> Callable[[_Function], _Function]:
+    """``--by``: who gives the command.
+
+    Args:
+        kept: What becomes of the name, for people.
+    """
+    return click.option(
+        "--by",
+        default=login_name,
+        show_default="your login name",
+        help=f"Who gives the command; {kept}.",
+    )

@@ -9,7 +9,7 @@ import click
 
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import json_option, pipeline_option
-from shardmerge.cli.parameters import Target, login_name, read_pipeline
+from shardmerge.cli.parameters import Target, by_option, login_name, read_pipeline
 from shardmerge.cli.screen import print_json
 from shardmerge.cli.validation.target_run import Limits
 from shardmerge.schemas.model.errors import ConfigError
@@ -85,12 +85,7 @@ from .tidying import DEFAULTS, ORIGIN
     show_default=True,
     help="Longest wait, in seconds, until the target has applied what the sources wrote.",
 )
-@click.option(
-    "--by",
-    default=login_name,
-    show_default="your login name",
-    help="Who gives the command; stored with the cut-over.",
-)
+@by_option("stored with the cut-over")
 @json_option
 def cutover(
     target: TargetTable,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from shardmerge.cli.command import give, shape_of, tell
+from shardmerge.cli.command import give, print_given
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.options import ShowGroup, json_option, pipeline_option
-from shardmerge.cli.parameters import Target, login_name, read_pipeline
+from shardmerge.cli.options import ShowGroup, json_option, pipeline_option, wait_option
+from shardmerge.cli.parameters import Target, by_option, read_pipeline
 from shardmerge.cli.screen import print_json, progress_of
 from shardmerge.cli.views.reading import read_picture
 from shardmerge.schemas.model.actions import Adoption
@@ -19,7 +19,6 @@ from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.drift import Adoptions, Difference, needs_somebody
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
@@ -33,12 +32,7 @@ _only_option = click.option(
     "--only", "subjects", multiple=True, metavar="SUBJECT",
     help="Only this difference, for example index:by_name; repeatable.",
 )  # fmt: skip
-_by_option = click.option(
-    "--by",
-    default=login_name,
-    show_default="your login name",
-    help="Who gives the command; the name is recorded.",
-)
+_by_option = by_option("the name is recorded")
 
 
 @click.group(cls=ShowGroup)
@@ -137,7 +131,7 @@ def heal(
 @pipeline_option
 @_only_option
 @_by_option
-@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
+@wait_option
 @json_option
 def adopt(
     target: TargetTable,
@@ -175,13 +169,7 @@ def adopt(
             ts_ms=round(time.time() * 1000),
         )
         given = give(pipeline, said, wait)
-        if as_json:
-            print_json(shape_of(given, said))
-        elif given.answer is not None:
-            tell(given.answer)
-    if given.answer is None:
-        click.echo(f"{given.id} is recorded, but was not answered within {wait:.0f} s", err=True)
-    is_done = given.answer is not None and given.answer.outcome is not Outcome.REFUSED
+        is_done = print_given(given, said, wait, as_json=as_json)
     raise SystemExit(ExitCode.GOOD if is_done else ExitCode.FOUND)
 
 

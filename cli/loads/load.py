@@ -8,15 +8,14 @@ from pathlib import Path
 
 import click
 
-from shardmerge.cli.command import give, shape_of, tell
+from shardmerge.cli.command import give, print_given
 from shardmerge.cli.endings import ExitCode, telling_errors
-from shardmerge.cli.options import ShowGroup, json_option, pipeline_option
-from shardmerge.cli.parameters import Shard, login_name, read_pipeline
+from shardmerge.cli.options import ShowGroup, json_option, pipeline_option, wait_option
+from shardmerge.cli.parameters import Shard, by_option, login_name, read_pipeline
 from shardmerge.cli.screen import print_json, progress_of
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.spark_sink.loading.load_estimate import (
     LoadedRows,
     LoadEstimate,
@@ -81,13 +80,8 @@ def show(path: Path, watch: bool, as_json: bool) -> None:
 @load.command()
 @click.argument("shard", type=Shard(), metavar="SHARD")
 @pipeline_option
-@click.option(
-    "--by",
-    default=login_name,
-    show_default="your login name",
-    help="Who gives the command; the record keeps it.",
-)
-@click.option("--wait", default=30.0, show_default=True, help="Seconds to wait for the answer.")
+@by_option("the record keeps it")
+@wait_option
 @json_option
 def again(shard: ShardId, path: Path, *, by: str, wait: float, as_json: bool) -> None:
     """Take the rows of SHARD (SOURCE/DATABASE.TABLE) out of the target, and load them again.
@@ -105,13 +99,7 @@ def again(shard: ShardId, path: Path, *, by: str, wait: float, as_json: bool) ->
         pipeline = read_pipeline(path)
         said = command_for(pipeline, shard, by=by.strip() or login_name())
         given = give(pipeline, said, wait)
-        if as_json:
-            print_json(shape_of(given, said))
-        elif given.answer is not None:
-            tell(given.answer)
-    if given.answer is None:
-        click.echo(f"{given.id} is recorded, but was not answered within {wait:.0f} s", err=True)
-    is_ordered = given.answer is not None and given.answer.outcome is not Outcome.REFUSED
+        is_ordered = print_given(given, said, wait, as_json=as_json)
     raise SystemExit(ExitCode.GOOD if is_ordered else ExitCode.FOUND)
 
 

@@ -10,7 +10,7 @@ import click
 
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import json_option, pipeline_option
-from shardmerge.cli.parameters import Target, login_name, read_pipeline
+from shardmerge.cli.parameters import Target, by_option, login_name, read_pipeline
 from shardmerge.cli.screen import print_json
 from shardmerge.cli.validation.target_run import Limits
 from shardmerge.cli.views.call_shapes import CallReason
@@ -52,12 +52,7 @@ from .running import Ended, RebuildRun, Wishes
     "what the target has.",
 )
 @click.option("--verbose", is_flag=True, help="Show everything that the new table's sink writes.")
-@click.option(
-    "--by",
-    default=login_name,
-    show_default="your login name",
-    help="Who gives the command; stored with the rebuild.",
-)
+@by_option("stored with the rebuild")
 @json_option
 def rebuild(
     target: TargetTable,
