@@ -12,7 +12,7 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["replace"]
+__all__ = ["replace", "slot_setters"]
 
 if TYPE_CHECKING:
     # So mypy's plugin checks the names and types of the values.
@@ -31,16 +31,15 @@ else:
 @cache
 def _copying(kind: type) -> Callable[[Any, Mapping[str, Any]], Any]:
     """The function that copies a value of this class and sets the changed fields."""
-    names = [field.name for field in fields(kind)]
-    if hasattr(kind, "__post_init__") or not all(_is_slot(kind, name) for name in names):
+    setters = slot_setters(kind)
+    if setters is None:
         raise TypeError(f"{kind.__qualname__} has __post_init__, or fields that are no slots")
-    setters = {name: getattr(kind, name).__set__ for name in names}
     scope: dict[str, Any] = {"new": object.__new__, "kind": kind, "setters": setters}
     scope |= {f"set_{name}": setter for name, setter in setters.items()}
     lines = [
         "def copy(value, changes):",
         "    copied = new(kind)",
-        *(f"    set_{name}(copied, value.{name})" for name in names),
+        *(f"    set_{name}(copied, value.{name})" for name in setters),
         "    for name, changed in changes.items():",
         "        if name not in setters:",
         "            raise TypeError(f'{kind.__qualname__} has no field {name}')",
@@ -52,5 +51,8 @@ def _copying(kind: type) -> Callable[[Any, Mapping[str, Any]], Any]:
     return copying
 
 
-def _is_slot(kind: type, name: str) -> bool:
-    return hasattr(getattr(kind, name, None), "__set__")
+def slot_setters(kind: type) -> dict[str, Callable[[Any, Any], None]] | None:
+    """The setters of a dataclass's fields; None for ``__post_init__``, or fields without slots."""
+    slots: dict[str, Any] = {f.name: getattr(kind, f.name, None) for f in fields(kind)}
+    setters = {name: slot.__set__ for name, slot in slots.items() if hasattr(slot, "__set__")}
+    return None if hasattr(kind, "__post_init__") or len(setters) < len(slots) else setters

@@ -9,6 +9,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin
 
+from shardmerge.schemas.model.frozen import slot_setters
+
 from .plain_fields import alternatives, flat_defaults, plain_fields
 
 _EXACT = (str, int, bool)
@@ -60,16 +62,9 @@ def _named_reader(records: tuple[type, ...]) -> Callable[[Any], Any]:
 
 
 def _record_reader(cls: Any) -> Callable[[Any], Any]:
-    """The function that reads a record; it is written when the first record is read.
-
-    A record may hold itself, so its fields' readers are not looked for before that.
-    """
-    written: list[Callable[[Any], Any]] = []
-
     def read(plain: Any) -> Any:
-        if not written:
-            written.append(_written_reader(cls))
-        return written[0](plain)
+        # Looked for at the first record: a record may hold itself.
+        return _written_reader(cls)(plain)
 
     return read
 
@@ -82,11 +77,10 @@ def _written_reader(cls: Any) -> Callable[[Any], Any]:
     """
     found = plain_fields(cls)
     checked = _checked_reader(cls)
-    kind = cls
-    setters = _setters(kind)
-    if setters is None or flat_defaults(cls):
+    setters = slot_setters(cls)
+    if setters is None or flat_defaults(cls) or not all(field.init for field in fields(cls)):
         return checked
-    scope: dict[str, Any] = {"new": object.__new__, "kind": kind, "checked": checked}
+    scope: dict[str, Any] = {"new": object.__new__, "kind": cls, "checked": checked}
     scope |= {"names": {field.name for field in found}, "dict": dict}
     lines = [
         "def read(plain):",
@@ -107,19 +101,6 @@ def _written_reader(cls: Any) -> Callable[[Any], Any]:
     exec("\n".join([*lines, "    return value"]), scope)  # noqa: S102 -- of field names alone
     read: Callable[[Any], Any] = scope["read"]
     return read
-
-
-def _setters(cls: type) -> dict[str, Callable[[Any, Any], None]] | None:
-    """The setters of a class's slots; None if its ``__init__`` does more than to set them."""
-    if hasattr(cls, "__post_init__") or not all(field.init for field in fields(cls)):
-        return None
-    slots = {field.name: getattr(cls, field.name, None) for field in fields(cls)}
-    setters = {
-        name: slot.__set__
-        for name, slot in slots.items()
-        if slot is not None and hasattr(slot, "__set__")
-    }
-    return setters if len(setters) == len(slots) else None
 
 
 def _checked_reader(cls: Any) -> Callable[[Any], Any]:

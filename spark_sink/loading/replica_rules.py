@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.model.mysql_text import string_literal
 from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.pipeline.server_differences import version_numbers
 
 Row = Mapping[str, str | None]
 """Name of a column in lower case → its text; None for NULL."""
@@ -62,7 +63,7 @@ def show_replication(version: str, *, mariadb: bool) -> str:
     """
     if mariadb:
         return "SHOW ALL SLAVES STATUS"
-    return f"SHOW {'REPLICA' if _numbers(version) >= _REPLICA_SINCE else 'SLAVE'} STATUS"
+    return f"SHOW {'REPLICA' if version_numbers(version) >= _REPLICA_SINCE else 'SLAVE'} STATUS"
 
 
 def show_gtids(*, mariadb: bool) -> str:
@@ -105,7 +106,7 @@ def wait_for(committed: Committed, version: str, seconds: int, *, mariadb: bool)
         return f"SELECT MASTER_GTID_WAIT({string_literal(gtids)}, {seconds})"
     if gtids:
         return f"SELECT WAIT_FOR_EXECUTED_GTID_SET({string_literal(gtids)}, {seconds})"
-    word = "SOURCE" if _numbers(version) >= _POS_WAIT_SINCE else "MASTER"
+    word = "SOURCE" if version_numbers(version) >= _POS_WAIT_SINCE else "MASTER"
     return f"SELECT {word}_POS_WAIT({string_literal(end.file)}, {end.pos}, {seconds})"
 
 
@@ -119,7 +120,3 @@ def has_come(committed: Committed, answer: object) -> bool:
 
 def _identities(row: Row) -> set[str | None]:
     return {row.get("source_uuid"), row.get("master_uuid"), row.get("master_server_id")}
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
