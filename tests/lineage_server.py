@@ -30,6 +30,13 @@ class LineageServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
+    def __enter__(self) -> LineageServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def start(self) -> None:
         """Listen: at first on a free port, and later on the same one."""
         owner = self

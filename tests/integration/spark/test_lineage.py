@@ -32,10 +32,8 @@ from tests.unit.spark_sink.lineage.lined import RUN, pipeline
 
 @pytest.fixture
 def server() -> Iterator[LineageServer]:
-    made = LineageServer()
-    made.start()
-    yield made
-    made.stop()
+    with LineageServer() as made:
+        yield made
 
 
 @pytest.fixture

@@ -34,10 +34,8 @@ def event() -> Any:
 
 @pytest.fixture
 def server() -> Iterator[LineageServer]:
-    made = LineageServer()
-    made.start()
-    yield made
-    made.stop()
+    with LineageServer() as made:
+        yield made
 
 
 def test_a_server_gets_events_with_the_key_that_counts_now(
