@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pymysql
 from confluent_kafka.admin import AdminClient
 from pymysql.cursors import Cursor
 
@@ -16,7 +15,6 @@ from shardmerge.connectors.access.kafka import admin_client
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.kafka.topic_reader import TopicReader
-from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 
 TIMEOUT_S = 10
@@ -64,8 +62,3 @@ def mysql_cursor(server: Source | Target) -> Iterator[Cursor]:
             yield cursor
     finally:
         connection.close()
-
-
-def mysql_error(error: pymysql.MySQLError | ConfigError) -> str:
-    """What a server, or the attempt to reach it, said."""
-    return str(error.args[1] if len(error.args) > 1 else error)

@@ -19,6 +19,7 @@ from shardmerge.cli.checks.server_rules import (
     target_findings,
 )
 from shardmerge.cli.checks.value_rules import unread_findings, value_findings, year_findings
+from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.sources.unread_tables import unread_tables
 from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.errors import ConfigError
@@ -27,7 +28,7 @@ from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule, route
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
-from .clients import mysql_cursor, mysql_error
+from .clients import mysql_cursor
 
 _SYSTEM = ("information_schema", "mysql", "performance_schema", "sys")
 _ORDERED = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "date", "datetime")

@@ -11,7 +11,7 @@ import pymysql
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.cli.checks.findings import Finding
 from shardmerge.cli.checks.server_rules import table_findings
-from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.cli.clients import mysql_cursor
 from shardmerge.cli.drift.drift_reader import drift_of
 from shardmerge.cli.screen import progress_of
 from shardmerge.cli.servers import target_facts
@@ -20,6 +20,7 @@ from shardmerge.cli.validation.table_facts import targets_of
 from shardmerge.cli.validation.topic_facts import TopicFacts
 from shardmerge.cli.views.reading import read_log
 from shardmerge.cli.views.target_log import AsOf, target_log
+from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.tables import TableSchema

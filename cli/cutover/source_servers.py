@@ -11,8 +11,8 @@ from itertools import islice
 import pymysql
 from pymysql.cursors import Cursor, DictCursor
 
-from shardmerge.cli.clients import TIMEOUT_S, mysql_error
-from shardmerge.connectors.access.mysql import connect
+from shardmerge.cli.clients import TIMEOUT_S
+from shardmerge.connectors.access.mysql import connect, mysql_error, show_status
 from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, table_name
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
 from shardmerge.schemas.model.errors import StackError
@@ -27,7 +27,6 @@ from .seen import SourceSeen, Step
 
 _LOCK_WAIT_S = 30
 _DENIED = frozenset((1227, 1142, 1044))
-_SYNTAX = 1064
 _MOST = 3
 _MOMENT_S, _PAUSE_S = 5.0, 0.3
 """How long a transaction may be open, and the pause between two looks."""
@@ -150,18 +149,9 @@ class SourceServers:
             )
 
     def _replicates(self, source: Source, cursor: Cursor) -> str:
-        rows: Sequence[Mapping[str, object]] = ()
         words = ("ALL SLAVES",) if source.flavour == "mariadb" else ("REPLICA", "SLAVE")
         with cursor.connection.cursor(DictCursor) as by_name:
-            for word in words:
-                try:
-                    by_name.execute(f"SHOW {word} STATUS")
-                except pymysql.ProgrammingError as error:
-                    if error.args[0] != _SYNTAX or word == words[-1]:
-                        raise
-                else:
-                    rows = by_name.fetchall()
-                    break
+            rows = show_status(by_name, *words)
         left, note = replication_left(rows)
         if note:
             self.notes.add(f"source {source.name} {note}")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pymysql
 
-from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.cli.clients import mysql_cursor
+from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import SIGNAL_DATABASE_PREFIX
 from shardmerge.schemas.model.server_facts import server_facts

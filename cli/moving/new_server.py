@@ -5,7 +5,8 @@ from __future__ import annotations
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.cli.clients import mysql_cursor
+from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.binlog.gtids import Gtids, gtids_of
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline.settings import Source

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import pymysql
 
-from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.cli.clients import mysql_cursor
+from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar
 import pymysql
 from pymysql.constants import CR, ER
 
-from shardmerge.cli.clients import TIMEOUT_S, mysql_error
-from shardmerge.connectors.access.mysql import Connection, connect
+from shardmerge.cli.clients import TIMEOUT_S
+from shardmerge.connectors.access.mysql import Connection, connect, mysql_error
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.row_conditions import (
     Condition,

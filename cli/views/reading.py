@@ -18,10 +18,10 @@ from shardmerge.cli.clients import (
     connect_rest,
     kafka_admin,
     mysql_cursor,
-    mysql_error,
     topic_reader,
 )
 from shardmerge.connectors.access.lease_names import NO_FUNCTION, Sinks, names_of, sinks_at
+from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 import pymysql
 from pymysql.constants import CR
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, DictCursor
 
 from shardmerge.schemas.pipeline.tls import Tls
 
 from .secrets import resolved
 from .tls_context import client_context, tls_fault
 
+_SYNTAX = 1064
 Connection: TypeAlias = "pymysql.Connection[Cursor]"
 TLS_FAILED = CR.CR_SSL_CONNECTION_ERROR
 """The number of the error when an encrypted connection is not possible, as in MySQL's clients."""
@@ -110,6 +112,28 @@ def _unchecked() -> ssl.SSLContext:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def show_status(cursor: DictCursor, *words: str) -> Sequence[Mapping[str, Any]]:
+    """The rows of SHOW … STATUS, by the first of some words that the server knows.
+
+    Raises:
+        pymysql.MySQLError: The server knows none of them, or refuses.
+    """
+    for word in words:
+        try:
+            cursor.execute(f"SHOW {word} STATUS")
+        except pymysql.ProgrammingError as error:
+            if error.args[0] != _SYNTAX or word == words[-1]:
+                raise
+        else:
+            return cursor.fetchall()
+    raise ValueError("no word is given")
+
+
+def mysql_error(error: Exception) -> str:
+    """What a server, or the attempt to reach it, said."""
+    return str(error.args[1] if len(error.args) > 1 else error)
 
 
 def connection_arguments(server: Server) -> dict[str, Any]:

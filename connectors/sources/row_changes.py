@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import secrets
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import pymysql
 from pymysql.cursors import Cursor, DictCursor
-from pymysqlreplication import BinLogStreamReader, event, row_event
+from pymysqlreplication import event, row_event
 from pymysqlreplication.exceptions import StatusVariableMismatch
 
-from shardmerge.connectors.access.mysql import Server, connect, connection_arguments
+from shardmerge.connectors.access.mysql import Server, mysql_error, show_status
 from shardmerge.connectors.binlog.binlog_changes import BinlogEnd, Change, ChangedRow, LoggedText
 from shardmerge.schemas.ddl.changes import TableName
 
-# It makes the library pass over the optional metadata of tables.
-from .source_binlog import READ_TIMEOUT_S, TIMEOUT_S
+from .source_binlog import binlog_cursor, binlog_stream, text_of
 
 _ROWS = (row_event.WriteRowsEvent, row_event.UpdateRowsEvent, row_event.DeleteRowsEvent)
 _CHANGES_NOTHING = (
@@ -39,7 +38,6 @@ _UNDECODABLE = (
     ValueError, LookupError, TypeError, NotImplementedError, struct.error, StatusVariableMismatch,
 )  # fmt: skip
 _OF_SERVER = ("server_uuid", "hostname", "port", "server_id")
-_SYNTAX = 1064
 _FIRST_ID = 2**31
 
 
@@ -65,10 +63,11 @@ class RowChanges:
                 not see it, or the server does not answer.
         """
         with self._cursor() as cursor:
-            found = _status(cursor)
-            if found is None:
+            # The first word is that of MySQL from 8.2 on.
+            rows = show_status(cursor, "BINARY LOG", "MASTER")
+            if not rows:
                 raise BinlogUnreadable("its server writes no binlog (log_bin is off)")
-            names = {str(name).lower(): value for name, value in found.items()}
+            names = {str(name).lower(): value for name, value in rows[0].items()}
             if names.get("binlog_do_db") or names.get("binlog_ignore_db"):
                 raise BinlogUnreadable("its server leaves databases out of the binlog")
             variables = _variables(cursor, (*_OF_SERVER, "binlog_order_commits"))
@@ -113,48 +112,29 @@ class RowChanges:
         try:
             yield from self._changes(place, table)
         except pymysql.MySQLError as error:
-            raise BinlogUnreadable(_told(error)) from error
+            raise BinlogUnreadable(mysql_error(error)) from error
         except _UNDECODABLE as error:
             raise BinlogUnreadable(f"an event is not understood: {error!r}") from error
 
     def _changes(self, place: BinlogEnd, table: TableName) -> Iterator[Change]:
-        stream = BinLogStreamReader(
-            connection_settings={
-                **connection_arguments(self._server),
-                "connect_timeout": TIMEOUT_S,
-                "read_timeout": READ_TIMEOUT_S,
-            },
+        with binlog_stream(
+            self._server,
             # No other replica of the server may have the number.
-            server_id=_FIRST_ID + secrets.randbelow(_FIRST_ID - 1),
-            resume_stream=True,
-            blocking=False,
-            enable_logging=False,
+            _FIRST_ID + secrets.randbelow(_FIRST_ID - 1),
+            place.file,
+            place.pos,
             filter_non_implemented_events=False,
-            ignore_decode_errors=True,
-            log_file=place.file,
-            log_pos=place.pos,
-        )
-        try:
+        ) as stream:
             for found in stream:
                 yield from _of_event(found, table)
-        finally:
-            stream.close()
 
     @contextmanager
     def _cursor(self) -> Iterator[DictCursor]:
         try:
-            with (
-                connect(
-                    self._server,
-                    connect_timeout=TIMEOUT_S,
-                    read_timeout=READ_TIMEOUT_S,
-                    autocommit=True,
-                ) as connection,
-                connection.cursor(DictCursor) as cursor,
-            ):
+            with binlog_cursor(self._server, DictCursor) as cursor:
                 yield cursor
         except pymysql.MySQLError as error:
-            raise BinlogUnreadable(_told(error)) from error
+            raise BinlogUnreadable(mysql_error(error)) from error
 
 
 def _of_event(found: Any, table: TableName) -> Iterator[Change]:
@@ -168,7 +148,7 @@ def _of_event(found: Any, table: TableName) -> Iterator[Change]:
                 if name in row:
                     yield ChangedRow(tuple(row[name].values()))
     elif isinstance(found, event.QueryEvent):
-        yield LoggedText(_text(found.schema), _text(found.query))
+        yield LoggedText(text_of(found.schema), text_of(found.query))
     elif isinstance(found, event.NotImplementedEvent):
         if found.event_type not in _HARMLESS:
             raise BinlogUnreadable(f"events of the kind {found.event_type} are not read")
@@ -176,30 +156,8 @@ def _of_event(found: Any, table: TableName) -> Iterator[Change]:
         raise BinlogUnreadable(f"{type(found).__name__} does not tell rows")
 
 
-def _status(cursor: Cursor) -> Mapping[str, Any] | None:
-    words = ("BINARY LOG", "MASTER")  # from MySQL 8.2 on, and before it and on MariaDB
-    for word in words:
-        try:
-            cursor.execute(f"SHOW {word} STATUS")
-        except pymysql.ProgrammingError as error:
-            if error.args[0] != _SYNTAX or word == words[-1]:
-                raise
-        else:
-            row: Any = cursor.fetchone()
-            return None if row is None else dict(row)
-    return None
-
-
 def _variables(cursor: Cursor, names: Sequence[str]) -> dict[str, str]:
     listed = ", ".join(f"'{name}'" for name in names)
     cursor.execute(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")
     rows: Any = cursor.fetchall()
     return {str(row["Variable_name"]).lower(): str(row["Value"]) for row in rows}
-
-
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
-
-
-def _told(error: pymysql.MySQLError) -> str:
-    return str(error.args[1]) if len(error.args) > 1 else str(error)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.connectors.access.mysql import NOT_ADMITTED, connect
+from shardmerge.connectors.access.mysql import NOT_ADMITTED, connect, mysql_error
 from shardmerge.connectors.debezium.signals import signal_database, signal_table_ddl
 from shardmerge.connectors.debezium.unread_types import Unread
 from shardmerge.schemas.model.errors import StackError
@@ -139,7 +139,7 @@ def _connected(
         with connect(source, connect_timeout=timeout_s) as connection:
             yield connection
     except pymysql.MySQLError as error:
-        reason = error.args[1] if len(error.args) > 1 else str(error)
+        reason = mysql_error(error)
         if error.args[0] in NOT_ADMITTED - {_NO_DATABASE}:
             raise StackError(
                 f"source {source.name}: user {source.user!r} is not admitted: {reason}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import pymysql
 from pymysql.cursors import Cursor
@@ -17,7 +18,13 @@ from pymysqlreplication.row_event import (
     WriteRowsEvent,
 )
 
-from shardmerge.connectors.access.mysql import NOT_ADMITTED, connect, connection_arguments
+from shardmerge.connectors.access.mysql import (
+    NOT_ADMITTED,
+    Server,
+    connect,
+    connection_arguments,
+    mysql_error,
+)
 from shardmerge.connectors.binlog.binlog_events import BinlogEvent, Logged, RowsEvent, logged
 from shardmerge.connectors.binlog.gtids import MySqlGtids, gtids_of
 from shardmerge.schemas.ddl.changes import TableName
@@ -31,10 +38,10 @@ logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
 # Optional metadata of a table is not needed to count rows. The library fails on it with IndexError,
 # because MySQL 8.0 before 8.0.29 does not count YEAR as a number.
 TableMapEvent._get_optional_meta_data = lambda _: OptionalMetaData()
-TIMEOUT_S = 10
-READ_TIMEOUT_S = 60
+_TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}
 _CHUNK = 5_000
 _NO_TABLE = 1146
+C = TypeVar("C", bound=Cursor)
 
 
 class SourceBinlog:
@@ -156,30 +163,18 @@ class SourceBinlog:
         """
         source = self._source
         try:
-            stream = BinLogStreamReader(
-                connection_settings={
-                    **connection_arguments(source),
-                    "connect_timeout": TIMEOUT_S,
-                    "read_timeout": READ_TIMEOUT_S,
-                },
-                server_id=server_id,
-                resume_stream=True,
-                blocking=False,
-                enable_logging=False,
-                # By default a server does not tell the charset of text.
-                ignore_decode_errors=True,
-                log_file=event.file,
-                log_pos=event.transaction_pos,
+            with binlog_stream(
+                source,
+                server_id,
+                event.file,
+                event.transaction_pos,
                 only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent],
-            )
-            try:
+            ) as stream:
                 for found in stream:
                     if found.packet.log_pos == event.end:
                         return len(found.rows)
                     if found.packet.log_pos > event.end:
                         break
-            finally:
-                stream.close()
         except pymysql.MySQLError as error:
             raise _unreadable(source, error) from error
         raise StackError(
@@ -199,7 +194,7 @@ class SourceBinlog:
             rows = cursor.fetchall()
             for name, start, kind, server_id, end, info in rows:
                 yield BinlogEvent(
-                    str(name), int(start), str(kind), int(server_id), int(end), _text(info)
+                    str(name), int(start), str(kind), int(server_id), int(end), text_of(info)
                 )
             if len(rows) < _CHUNK:
                 return
@@ -207,24 +202,15 @@ class SourceBinlog:
 
     @contextmanager
     def _cursor(self) -> Iterator[Cursor]:
-        source = self._source
         try:
-            with (
-                connect(
-                    source,
-                    connect_timeout=TIMEOUT_S,
-                    read_timeout=READ_TIMEOUT_S,
-                    autocommit=True,
-                ) as connection,
-                connection.cursor() as cursor,
-            ):
+            with binlog_cursor(self._source, Cursor) as cursor:
                 yield cursor
         except pymysql.MySQLError as error:
-            raise _unreadable(source, error) from error
+            raise _unreadable(self._source, error) from error
 
 
 def _unreadable(source: Source, error: pymysql.MySQLError) -> StackError:
-    reason = error.args[1] if len(error.args) > 1 else str(error)
+    reason = mysql_error(error)
     if error.args[0] in NOT_ADMITTED:
         return StackError(
             f"source {source.name}: user {source.user!r} is not admitted: {reason}",
@@ -238,5 +224,54 @@ def _unreadable(source: Source, error: pymysql.MySQLError) -> StackError:
     )
 
 
-def _text(info: object) -> str:
-    return info.decode("utf-8", "replace") if isinstance(info, bytes) else str(info or "")
+@contextmanager
+def binlog_cursor(server: Server, kind: type[C]) -> Iterator[C]:
+    """A cursor of a kind, over a connection of its own.
+
+    Raises:
+        pymysql.MySQLError: The server does not answer, or refuses something.
+    """
+    with (
+        connect(server, **_TIMEOUTS, autocommit=True) as connection,
+        connection.cursor(kind) as cursor,
+    ):
+        yield cursor
+
+
+@contextmanager
+def binlog_stream(
+    server: Server, server_id: int, file: str, pos: int, **options: Any
+) -> Iterator[BinLogStreamReader]:
+    """The events from a place on, to the binlog's end.
+
+    Args:
+        server: Its user needs REPLICATION SLAVE and REPLICATION CLIENT.
+        server_id: An id that no other replica of the server uses now.
+        file: A binlog file of the server.
+        pos: Where an event begins in it.
+        options: More of the library's.
+
+    Raises:
+        pymysql.MySQLError: The server does not answer, or refuses something.
+    """
+    stream = BinLogStreamReader(
+        connection_settings={**connection_arguments(server), **_TIMEOUTS},
+        server_id=server_id,
+        resume_stream=True,
+        blocking=False,
+        enable_logging=False,
+        # By default a server does not tell the charset of text.
+        ignore_decode_errors=True,
+        log_file=file,
+        log_pos=pos,
+        **options,
+    )
+    try:
+        yield stream
+    finally:
+        stream.close()
+
+
+def text_of(logged: object) -> str:
+    """A text of the binlog; "" for none."""
+    return logged.decode("utf-8", "replace") if isinstance(logged, bytes) else str(logged or "")

@@ -13,7 +13,7 @@ from typing import Any
 import pymysql
 from pymysql.cursors import SSCursor
 
-from shardmerge.connectors.access.mysql import NOT_ADMITTED, Connection, connect
+from shardmerge.connectors.access.mysql import NOT_ADMITTED, Connection, connect, mysql_error
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import parse
@@ -194,7 +194,7 @@ class TableReader:
             number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
             if number in _NO_TABLE:
                 raise _NoTable from error
-            reason = str(error.args[1]) if len(error.args) > 1 else str(error)
+            reason = mysql_error(error)
             # It is not known whether a transaction is still open on the connection.
             self.close()
             if number in NOT_ADMITTED:

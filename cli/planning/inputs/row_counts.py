@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pymysql
 
-from shardmerge.cli.clients import mysql_cursor, mysql_error
+from shardmerge.cli.clients import mysql_cursor
+from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Pipeline

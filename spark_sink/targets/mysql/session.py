@@ -237,7 +237,7 @@ class MySqlSession:
 
     def _raise(self, error: pymysql.Error, sql: str) -> NoReturn:
         number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-        text = str(error.args[1]) if len(error.args) > 1 else str(error)
+        text = mysql.mysql_error(error)
         if number == 0 or number in LOST:
             # PyMySQL reports a closed connection as InterfaceError(0, '').
             number, text = number or 2006, text or "the connection to the target was lost"
