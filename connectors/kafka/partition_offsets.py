@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -19,7 +19,17 @@ def partition_offsets(
     isolation: IsolationLevel,
     timeout_s: float,
 ) -> dict[tuple[str, int], int]:
-    """Topic and partition → the offset asked for.
+    """Topic and partition → the offset asked for; see ``asked_offsets``."""
+    return asked_offsets(admin, asked, isolation, timeout_s)()
+
+
+def asked_offsets(
+    admin: AdminClient,
+    asked: Mapping[TopicPartition, OffsetSpec],
+    isolation: IsolationLevel,
+    timeout_s: float,
+) -> Callable[[], dict[tuple[str, int], int]]:
+    """Ask for offsets without waiting for the answers.
 
     After a refusal the client's metadata are read anew, so that a later call can succeed:
     librdkafka 2.16 keeps a partition without a leader in its cache and answers out of that for
@@ -31,24 +41,27 @@ def partition_offsets(
         isolation: Whether open transactions count.
         timeout_s: Bound of the request.
 
-    Raises:
-        KafkaException: A partition's offset is not known now.
+    Returns:
+        Waits for the answers: topic and partition → the offset asked for. Raises
+        ``KafkaException`` if a partition's offset is not known now.
     """
     if not asked:
-        return {}
-    try:
-        answers = admin.list_offsets(
-            dict(asked), isolation_level=isolation, request_timeout=timeout_s
-        )
-        return {
-            (p.topic, p.partition): _valid_offset(p.topic, p.partition, f.result().offset)
-            for p, f in answers.items()
-        }
-    except KafkaException:
-        # The caller gets the first refusal, even if this fails too.
-        with suppress(KafkaException):
-            admin.list_topics(timeout=timeout_s)
-        raise
+        return dict
+    answers = admin.list_offsets(dict(asked), isolation_level=isolation, request_timeout=timeout_s)
+
+    def answered() -> dict[tuple[str, int], int]:
+        try:
+            return {
+                (p.topic, p.partition): _valid_offset(p.topic, p.partition, f.result().offset)
+                for p, f in answers.items()
+            }
+        except KafkaException:
+            # The caller gets the first refusal, even if this fails too.
+            with suppress(KafkaException):
+                admin.list_topics(timeout=timeout_s)
+            raise
+
+    return answered
 
 
 def _valid_offset(topic: str, partition: int, offset: int) -> int:

@@ -75,12 +75,31 @@ class BatchRuns:
         self._statements = statements
         self._reports = reports
         self._metrics = metrics
+        self._expects = False
         self.failing: Failing = {}
         self.gathering_s = 0.0
 
     def bound(self) -> int:
         """How many offsets the next batch may have."""
         return self._runner.bound(self._size.records)
+
+    def expect(self) -> None:
+        """Begin to fetch rows that have just arrived, while it is found out whether they are safe.
+
+        Rows behind others that are not applied are left out: what these wait for may take long.
+
+        Raises:
+            StackError: Kafka cannot be read.
+        """
+        applied, safe_ends = self._rows.progress.applied, self._intake.barriers.safe_ends
+        starts = {
+            partition: applied[partition].offset
+            for partition in self._intake.arrived
+            if partition in applied and applied[partition].offset == safe_ends.get(partition)
+        }
+        if starts or self._expects:
+            self._runner.expect(starts)
+        self._expects = bool(starts)
 
     def run(self, batch: BatchPlan) -> bool:
         """Apply the planned ranges. Returns whether anything moved.
@@ -101,6 +120,9 @@ class BatchRuns:
                 results.append(result)
                 size_bytes += result.read_bytes
                 moved |= self._take(result)
+        if self._expects and not batch.tasks:
+            self._runner.expect({})
+        self._expects = False
         done = {result.place for result in results}
         busy = self._statements.busy
         self.failing = failing_after(self.failing, batch.tasks, done, failures, busy)

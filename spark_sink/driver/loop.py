@@ -253,6 +253,7 @@ class Driver:
         else:
             news = self._intake.read(beside_s if self._reports.owes else wait_s, idle=idle)
         try:
+            self._batches.expect()
             batch = self._plan()  # 1 to 4
         except StackError as error:
             log.warning("kafka_awaited", error=error)

@@ -36,12 +36,16 @@ class Arrivals:
         kafka: The Kafka with the partitions.
         always: Topics of one partition that are always followed, however much arrives there: their
             records are few and urgent.
+
+    Attributes:
+        rows_of: The partitions of other topics in which the last wait saw records.
     """
 
     def __init__(self, kafka: Kafka, always: AbstractSet[str]) -> None:
         self._kafka = kafka
         self._always = always
         self._consumer: Consumer | None = None
+        self.rows_of: AbstractSet[Partition] = frozenset()
         self._followed: set[Partition] = set()
         self._complete_at = 0.0
 
@@ -78,6 +82,7 @@ class Arrivals:
         Returns:
             Whether a record of a topic in ``always`` has arrived.
         """
+        self.rows_of = frozenset()
         if self._consumer is None:
             return False
         until = time.monotonic() + timeout_s
@@ -91,8 +96,9 @@ class Arrivals:
             if any(partition.topic in self._always for partition in found) or (rows and found):
                 break
         awaited = {partition for partition in found if partition.topic in self._always}
+        self.rows_of = found.keys() - awaited
         if found.total() >= _MANY:
-            self._leave(found.keys() - awaited)
+            self._leave(self.rows_of)
         return bool(awaited)
 
     def close(self) -> None:

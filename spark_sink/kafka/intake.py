@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 
 from shardmerge.connectors.debezium.signals import notice
 from shardmerge.connectors.event_log import logger
@@ -76,6 +77,7 @@ class Intake:
         scans: Tables that were read again, see ``RowProgress``.
         unreadable: Whole partition → the offset at which an open transaction blocks reading,
             although there are records behind it. Everything before that offset is safe already.
+        arrived: The whole row partitions in which records ended the last wait.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Intake:
         self.ordered: Mapping[Stream, Closure | None] = {}
         self.scans: dict[tuple[str, str], list[int]] = {}
         self.unreadable: dict[Partition, int] = {}
+        self.arrived: AbstractSet[Partition] = frozenset()
         self._offsets = offsets
         self._as_read = as_read
         self._tail = tail
@@ -113,6 +116,7 @@ class Intake:
         self._collided: set[Stream] = set()
         self._waits = Waits(tail, arrivals) if arrivals is not None else None
         self._ends: dict[Partition, int] = {}
+        self._identified: set[str] = set()
 
     def load(self) -> None:
         """Read the decisions that the ddl topic has now.
@@ -143,6 +147,7 @@ class Intake:
         if self._waits is not None:
             lacks = self._listing.lacks_topics
             timeout_s = self._waits.wait(timeout_s, self._ends if idle else None, lacks=lacks)
+            self.arrived = self._waits.rows_of
         shown = False
         for event in self._tail.read(timeout_s):
             if event.topic == self._ddl_topic:
@@ -197,7 +202,9 @@ class Intake:
         """
         self._list()
         listing = self._listing
-        asked = self._offsets.high_watermarks({*listing.whole, *listing.own})
+        # Of partitions with new rows both ends are wanted, so these are not asked for in turn.
+        known = {*listing.whole, *listing.own}
+        asked, stable = self._offsets.both_ends(known, self.arrived & known)
         watermarks = {partition: asked[partition] for partition in listing.whole}
         self.barriers.check(watermarks)
         self.watermarks = Watermarks(
@@ -210,7 +217,8 @@ class Intake:
             number=self.watermarks.number + 1,
         )
         wanting = self.barriers.partitions_to_read(listing.partitions)
-        stable = self._offsets.stable_ends({partition.whole for partition in wanting})
+        if unasked := {partition.whole for partition in wanting} - stable.keys():
+            stable |= self._offsets.stable_ends(unasked)
         ends = {partition: stable[partition.whole] for partition in wanting}
         self._ends = watermarks | stable
         for partition in wanting:
@@ -223,10 +231,15 @@ class Intake:
             by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
         if self._waits is not None:
             self._waits.check(bool(by_source))
+        self._identified.clear()
         if not by_source:
             return
         ddl = Partition(self._ddl_topic, 0)
-        asked = self._offsets.high_watermarks([ddl, *(Partition(name, 0) for name in by_source)])
+        grown = {partition.topic for ends in by_source.values() for partition in ends}
+        asked, described = self._offsets.high_watermarks_and_topics(
+            [ddl, *(Partition(name, 0) for name in by_source)], grown
+        )
+        self._take_description(grown, described)
         for source, source_ends in by_source.items():
             watermark = asked[Partition(source, 0)]
             self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
@@ -260,15 +273,22 @@ class Intake:
             self._describe_at = _ask_again(now, _DESCRIBE_S)
 
     def identify(self, names: Collection[str]) -> None:
-        """Describe these topics now, because their rows are about to be applied.
+        """Describe these topics, because their rows are about to be applied.
+
+        Those of which new ends were just read are described already.
 
         Raises:
             StackError: Kafka does not answer.
         """
-        found = self._offsets.described(names)
+        if unknown := set(names) - self._identified:
+            self._take_description(unknown, self._offsets.described(unknown))
+
+    def _take_description(self, names: Collection[str], found: Mapping[str, RowTopic]) -> None:
+        """Take what topics are now; those that are not found do not exist."""
         others = {name: topic for name, topic in self.row_topics.items() if name not in names}
         if (known := {**others, **found}) != self.row_topics:
             self.row_topics = known
+        self._identified.update(names)
 
     def settle(self) -> bool:
         """Find out which ends are safe by now, and which closures are known.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from time import monotonic
@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from shardmerge.connectors.access.kafka import admin_client, client_error
 from shardmerge.connectors.event_log import logger
-from shardmerge.connectors.kafka.partition_offsets import partition_offsets
+from shardmerge.connectors.kafka.partition_offsets import asked_offsets
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -76,15 +76,66 @@ class OffsetReader:
             StackError: Kafka does not answer.
         """
         with self._renewing():
-            return self._described(sorted(topics))
+            return self._asked_topics(topics)()
 
-    def _described(self, names: list[str]) -> dict[str, RowTopic]:
-        found = {}
+    def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Whole partition → end offset, open transactions included (read uncommitted, exclusive).
+
+        Raises:
+            StackError: Kafka does not answer for one of them.
+        """
+        with self._renewing():
+            return self._asked_ends(partitions, IsolationLevel.READ_UNCOMMITTED)()
+
+    def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """Whole partition → end offset of what is readable (read committed, exclusive).
+
+        Raises:
+            StackError: Kafka does not answer for one of them.
+        """
+        with self._renewing():
+            return self._asked_ends(partitions, IsolationLevel.READ_COMMITTED)()
+
+    def both_ends(
+        self, partitions: Iterable[Partition], readable: Iterable[Partition]
+    ) -> tuple[dict[Partition, int], dict[Partition, int]]:
+        """``high_watermarks`` of partitions and ``stable_ends`` of readable ones, asked at once.
+
+        Raises:
+            StackError: Kafka does not answer for one of them.
+        """
+        with self._renewing():
+            watermarks = self._asked_ends(partitions, IsolationLevel.READ_UNCOMMITTED)
+            ends = self._asked_ends(readable, IsolationLevel.READ_COMMITTED)
+            return watermarks(), ends()
+
+    def high_watermarks_and_topics(
+        self, partitions: Iterable[Partition], topics: Collection[str]
+    ) -> tuple[dict[Partition, int], dict[str, RowTopic]]:
+        """``high_watermarks`` of partitions, and topics ``described``, asked at once.
+
+        Raises:
+            StackError: Kafka does not answer for one of them.
+        """
+        with self._renewing():
+            watermarks = self._asked_ends(partitions, IsolationLevel.READ_UNCOMMITTED)
+            described = self._asked_topics(topics)
+            return watermarks(), described()
+
+    def _asked_topics(self, topics: Collection[str]) -> Callable[[], dict[str, RowTopic]]:
+        """Ask for descriptions; the result waits for the answers."""
+        names, asked = sorted(topics), dict[str, Future[TopicDescription]]()
         try:
-            asked: dict[str, Future[TopicDescription]] = {}
             for first in range(0, len(names), _CHUNK):
                 chunk = TopicCollection(names[first : first + _CHUNK])
                 asked |= self._admin.describe_topics(chunk, request_timeout=_REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            raise client_error(self._kafka, error) from error
+        return lambda: self._described(asked)
+
+    def _described(self, asked: Mapping[str, Future[TopicDescription]]) -> dict[str, RowTopic]:
+        found = {}
+        try:
             for name, future in asked.items():
                 try:
                     topic = future.result()
@@ -99,38 +150,33 @@ class OffsetReader:
             raise client_error(self._kafka, error) from error
         return found
 
-    def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Whole partition → end offset, open transactions included (read uncommitted, exclusive).
-
-        Raises:
-            StackError: Kafka does not answer for one of them.
-        """
-        return self._ends(partitions, IsolationLevel.READ_UNCOMMITTED)
-
-    def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """Whole partition → end offset of what is readable (read committed, exclusive).
-
-        Raises:
-            StackError: Kafka does not answer for one of them.
-        """
-        return self._ends(partitions, IsolationLevel.READ_COMMITTED)
-
-    def _ends(
+    def _asked_ends(
         self, partitions: Iterable[Partition], isolation: IsolationLevel
-    ) -> dict[Partition, int]:
+    ) -> Callable[[], dict[Partition, int]]:
+        """Ask for ends; the result waits for the answers."""
         asked = {TopicPartition(p.topic, p.number): OffsetSpec.latest() for p in partitions}
-        with self._renewing():
+
+        def refusal(error: KafkaException) -> StackError:
+            names = sorted(f"{p.topic}/{p.partition}" for p in asked)
+            others = f" and {len(names) - 1} others" if len(names) > 1 else ""
+            return StackError(
+                f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
+                hint="see the brokers' logs",
+                code="SM-4101",
+            )
+
+        def answered() -> dict[Partition, int]:
             try:
-                ends = partition_offsets(self._admin, asked, isolation, _REQUEST_TIMEOUT_S)
+                ends = answers()
             except KafkaException as error:
-                names = sorted(f"{p.topic}/{p.partition}" for p in asked)
-                others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-                raise StackError(
-                    f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
-                    hint="see the brokers' logs",
-                    code="SM-4101",
-                ) from error
-        return {Partition(topic, number): end for (topic, number), end in ends.items()}
+                raise refusal(error) from error
+            return {Partition(topic, number): end for (topic, number), end in ends.items()}
+
+        try:
+            answers = asked_offsets(self._admin, asked, isolation, _REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            raise refusal(error) from error
+        return answered
 
     @contextmanager
     def _renewing(self) -> Iterator[None]:

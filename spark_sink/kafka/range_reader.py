@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic
@@ -80,6 +80,24 @@ class RowReader:
     def __init__(self, kafka: Kafka, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> None:
         self.consumer = row_consumer(kafka, fetch_wait_ms)
         self._known: set[str] = set()
+        self._expected: dict[tuple[str, int], int] = {}
+
+    def expect(self, starts: Mapping[Partition, int]) -> None:
+        """Begin to fetch, so that a cursor that begins at these offsets finds the records here.
+
+        No cursor may be in use.
+
+        Args:
+            starts: Whole partition → offset. Topics that were never read are left out. Replaces
+                what was expected before; empty: nothing is fetched any more.
+
+        Raises:
+            StackError: The client refuses it.
+        """
+        expected = {(p.topic, p.number): o for p, o in starts.items() if p.topic in self._known}
+        if expected != self._expected:
+            self._assign(expected)
+            self._expected = expected
 
     def open(self, ranges: Sequence[OffsetRange]) -> RangeCursor:
         """A cursor over ranges. An earlier cursor of this reader must not be used any more.
@@ -87,20 +105,30 @@ class RowReader:
         Raises:
             StackError: No broker answers.
         """
+        starts = {(r.topic, r.partition): r.start for r in ranges}
+        expected, self._expected = self._expected, {}
+        if not starts or not starts.items() <= expected.items():
+            self._assign(starts)
+        elif others := expected.keys() - starts.keys():
+            self.consumer.incremental_unassign([TopicPartition(*other) for other in others])
+        return RangeCursor(self.consumer, ranges)
+
+    def _assign(self, starts: Mapping[tuple[str, int], int]) -> None:
+        """Fetch from these offsets, and nothing else."""
+        topics = {topic for topic, _ in starts}
         try:
-            for topic in sorted({r.topic for r in ranges} - self._known):
+            for topic in sorted(topics - self._known):
                 # The client looks for the leader of a new topic only once a second. A request for
                 # the metadata finds it at once (measured: 4 ms a topic instead of 1.0 s).
                 self.consumer.list_topics(topic, timeout=_METADATA_S)
                 self._known.add(topic)
-            self.consumer.assign([TopicPartition(r.topic, r.partition, r.start) for r in ranges])
+            self.consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
         except KafkaException as error:
             raise StackError(
-                f"reading {', '.join(sorted({r.topic for r in ranges}))}: {error.args[0].str()}",
+                f"reading {', '.join(sorted(topics))}: {error.args[0].str()}",
                 hint="check the Kafka brokers",
                 code="SM-4108",
             ) from error
-        return RangeCursor(self.consumer, ranges)
 
     def beginning(self, partition: Partition) -> int:
         """The first offset that a partition still has; raises ``StackError`` without an answer."""

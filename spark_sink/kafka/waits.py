@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -43,6 +44,7 @@ class Waits:
 
     Attributes:
         is_over_early: Whether an arrival ended the last wait.
+        rows_of: The row partitions in which the last wait saw records.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Waits:
         self._was_told_nothing = False
         self._misses = 0
         self.is_over_early = False
+        self.rows_of: AbstractSet[Partition] = frozenset()
 
     def wait(self, timeout_s: float, ends: Mapping[Partition, int] | None, *, lacks: bool) -> float:
         """Wait until something arrives, if the tail sleeps or can sleep.
@@ -71,6 +74,7 @@ class Waits:
             Seconds for which the tail itself may wait for a record afterwards.
         """
         self._was_told_nothing, self.is_over_early = False, False
+        self.rows_of = frozenset()
         complete = self._tail.is_asleep
         if ends is not None and (places := self._tail.places()) is not None:
             own = {Partition(topic, 0): place for topic, place in places.items()}
@@ -87,6 +91,7 @@ class Waits:
             return timeout_s if ends is None else min(timeout_s, _SHORT_S)
         until = self._clock() + timeout_s
         is_wanted = self._arrivals.wait(timeout_s, rows=ends is not None)
+        self.rows_of = self._arrivals.rows_of
         now = self._clock()
         self.is_over_early = now < until
         self._was_told_nothing &= not self.is_over_early

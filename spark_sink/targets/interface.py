@@ -209,6 +209,18 @@ class Batches(Protocol):
         """How many records the next batch may have: at most ``records``."""
         ...
 
+    def expect(self, starts: Mapping[Partition, int]) -> None:
+        """Begin to fetch rows that a task will probably ask for soon, if that saves time.
+
+        Args:
+            starts: Whole partition → the offset from which it is read. Replaces what was expected
+                before; empty: nothing is expected any more.
+
+        Raises:
+            StackError: Kafka cannot be read.
+        """
+        ...
+
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply ranges up to their ends, gates or rows that cannot be applied.
 

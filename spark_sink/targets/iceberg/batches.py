@@ -17,7 +17,7 @@ after the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from uuid import uuid4
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
@@ -100,6 +101,9 @@ class IcebergBatches:
     def bound(self, records: int) -> int:
         """All ``records``: also small batches need Spark, so none are applied before it runs."""
         return records
+
+    def expect(self, starts: Mapping[Partition, int]) -> None:
+        """See ``Batches``. Does nothing: a commit takes far longer than the fetch before it."""
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply ranges, target by target; see ``Batches``."""

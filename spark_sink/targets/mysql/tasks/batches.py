@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from py4j.protocol import Py4JJavaError
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -23,7 +24,7 @@ from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.process.spark_session import SparkStart, start_spark
 
 from .chunk_runs import close_readers
-from .connection import ApplyConfig, close_connections
+from .connection import ApplyConfig, close_connections, idle_connection
 from .task_runs import run_tasks
 
 _SLICES_PER_CORE = 4
@@ -55,6 +56,11 @@ class BatchRunner:
         """At most ``records``; fewer while Spark starts, so that the driver can apply them."""
         return min(records, self._min_records - 1) if self.spark.is_starting else records
 
+    def expect(self, starts: Mapping[Partition, int]) -> None:
+        """See ``Batches``: the driver's own reader fetches."""
+        with idle_connection(self._config) as connection:
+            connection.reader.expect(starts)
+
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply the tasks; results come in any order.
 
@@ -65,6 +71,7 @@ class BatchRunner:
             # Sorted, so that tasks that can be applied together are next to each other.
             yield from run_tasks([sorted(tasks, key=_kind_of_work)], self._config)
             return
+        self.expect({})  # other processes read them
         context = self.spark.session().sparkContext
         cores, connections = context.defaultParallelism, self._config.connections
         units = units_of(tasks, cores * connections)

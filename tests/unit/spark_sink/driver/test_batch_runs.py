@@ -1,4 +1,4 @@
-"""Rows that collide with others of the target: what the driver does about their shard."""
+"""Batches of the driver: rows that collide with others, and rows that it expects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.driver import batch_runs
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, RowHold, TaskFailure
@@ -71,3 +73,42 @@ def test_a_shard_is_held_where_ordered_partitions_do_not_help(
     )
     driver.step(0)
     assert held(published)
+
+
+def test_rows_that_arrive_are_fetched_while_it_is_found_out_whether_they_are_safe() -> None:
+    offsets, target = Offsets(), Target()
+    target.fails = None
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, Tail()))
+    driver = driver_of(intake, target, Published())
+    rows = Partition("s1.app.a", 0)
+    intake.arrived = {rows}
+    assert driver.step(0)
+    assert target.expected == [], "its first rows: where the sink stands is not known yet"
+
+    offsets.high = offsets.stable = 12
+    assert driver.step(0)
+    assert (target.expected, target.stored) == ([{rows: 10}], {rows: 12})
+    intake.arrived = set()
+    driver.step(0)
+    assert target.expected == [{rows: 10}], "nothing more is fetched"
+
+
+def test_nothing_is_fetched_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_runs, "FAILURE_PAUSE_S", 0.0)
+    offsets, target = Offsets(), Target()
+    target.fails = None
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, Tail()))
+    driver = driver_of(intake, target, Published())
+    driver.step(0)
+    rows = Partition("s1.app.a", 0)
+    intake.arrived = {rows, Partition("other", 0)}
+    assert not driver.step(0), "an arrival whose transaction is still open"
+    assert target.expected == [{rows: 10}, {}]
+
+    target.stored[rows] = 4
+    offsets.high = offsets.stable = 12
+    target.fails = TaskFailure("the target is away", "start it")
+    driver.step(0)
+    target.expected.clear()
+    driver.step(0)
+    assert target.expected == [], "rows wait before the new ones"

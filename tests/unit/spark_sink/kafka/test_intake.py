@@ -39,7 +39,7 @@ class Offsets:
     def __init__(self, *missing: str) -> None:
         self.asked: list[str] = []
         self.missing = missing
-        self.stable = 10
+        self.high = self.stable = 10
         self.decided = 0
         self.counts: dict[str, int] = {}
         self.lists = self.descriptions = 0
@@ -59,10 +59,21 @@ class Offsets:
         }
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        return {p: self.decided if p.topic == "p.ddl" else 10 for p in partitions}
+        ends = {"p.ddl": self.decided, "s1": 10, "s2": 10}
+        return {p: ends.get(p.topic, self.high) for p in partitions}
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         return dict.fromkeys(partitions, self.stable)
+
+    def both_ends(
+        self, partitions: Iterable[Partition], readable: Iterable[Partition]
+    ) -> tuple[dict[Partition, int], dict[Partition, int]]:
+        return self.high_watermarks(partitions), self.stable_ends(readable)
+
+    def high_watermarks_and_topics(
+        self, partitions: Iterable[Partition], topics: Collection[str]
+    ) -> tuple[dict[Partition, int], dict[str, RowTopic]]:
+        return self.high_watermarks(partitions), self.described(topics)
 
 
 def observed(*decisions: Decision) -> tuple[Intake, list[str]]:
@@ -148,7 +159,7 @@ def test_topics_are_described_when_their_list_is_another_or_after_a_while(
     for _ in range(20):
         intake.observe()
         now[0] += 0.2
-    assert (offsets.lists, offsets.descriptions) == (20, 1), "one request each time"
+    assert (offsets.lists, offsets.descriptions) == (20, 2), "for the list, and for its new rows"
     assert intake.row_topics == {"s1.app.a": RowTopic("id of s1.app.a", 1)}
 
     offsets.counts["s1.app.a"] = 2

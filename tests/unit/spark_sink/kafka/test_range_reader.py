@@ -1,15 +1,17 @@
-"""What a range's records say of changed primary keys."""
+"""Ranges of rows: what they are read with, and what they say of changed primary keys."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RangeCursor
+from shardmerge.spark_sink.kafka import range_reader
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RangeCursor, RowReader
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.rows.decoding.row_envelope import MovedRow
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
@@ -76,3 +78,94 @@ def test_a_shared_topic_is_asked_when_one_of_its_shards_asks(of_a: bool, of_b: b
     assert list(records.offsets) == [0, 1, 2, 3]
     marked = [value for value in records.values if type(value) is MovedRow]
     assert len(marked) == (2 if of_a or of_b else 0)
+
+
+class Assigned:
+    """A consumer that fetches what it is told to; ``told``: the calls."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, list[tuple[str, int, int]]]] = []
+
+    def list_topics(self, topic: str, timeout: float) -> None: ...
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        self._note("assign", places)
+
+    def incremental_unassign(self, places: list[TopicPartition]) -> None:
+        self._note("leave", places)
+
+    def _note(self, call: str, places: list[TopicPartition]) -> None:
+        self.told.append((call, [(p.topic, p.partition, p.offset) for p in places]))
+
+    def calls(self) -> list[tuple[str, list[tuple[str, int, int]]]]:
+        told, self.told = self.told, []
+        return told
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> tuple[RowReader, Assigned]:
+    """A reader that knows the topics t and u."""
+    consumer = Assigned()
+    monkeypatch.setattr(range_reader, "row_consumer", lambda *_: consumer)
+    reader = RowReader(Kafka(""))
+    reader.open([OffsetRange("t", 0, 1, 2), OffsetRange("u", 0, 1, 2)])
+    consumer.calls()
+    return reader, consumer
+
+
+T, U = Partition("t", 0), Partition("u", 0)
+
+
+def test_a_range_that_was_expected_goes_on_with_what_is_being_fetched(
+    reading: tuple[RowReader, Assigned],
+) -> None:
+    reader, consumer = reading
+    reader.expect({T: 5})
+    assert consumer.calls() == [("assign", [("t", 0, 5)])]
+    reader.open([OffsetRange("t", 0, 5, 9)])
+    assert consumer.calls() == []
+    reader.open([OffsetRange("t", 0, 5, 9)])
+    assert consumer.calls() == [("assign", [("t", 0, 5)])], "the first cursor has read of it"
+
+
+def test_what_was_expected_beside_the_ranges_is_left(reading: tuple[RowReader, Assigned]) -> None:
+    reader, consumer = reading
+    reader.expect({T: 5, U: 7})
+    consumer.calls()
+    reader.open([OffsetRange("u", 0, 7, 9)])
+    [(call, [(topic, number, _)])] = consumer.calls()
+    assert (call, topic, number) == ("leave", "t", 0)
+
+
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        [OffsetRange("t", 0, 4, 9)],
+        [OffsetRange("t", 0, 6, 9)],
+        [OffsetRange("t", 0, 5, 9), OffsetRange("u", 0, 7, 9)],
+        [OffsetRange("t", 1, 5, 9)],
+    ],
+)
+def test_ranges_that_were_not_expected_are_fetched_from_their_starts(
+    reading: tuple[RowReader, Assigned], ranges: list[OffsetRange]
+) -> None:
+    reader, consumer = reading
+    reader.expect({T: 5})
+    consumer.calls()
+    reader.open(ranges)
+    assert consumer.calls() == [("assign", [(r.topic, r.partition, r.start) for r in ranges])]
+
+
+def test_nothing_is_fetched_any_more_when_nothing_is_expected(
+    reading: tuple[RowReader, Assigned],
+) -> None:
+    reader, consumer = reading
+    reader.expect({T: 5})
+    reader.expect({T: 5})
+    assert len(consumer.calls()) == 1, "it is fetched already"
+    reader.expect({})
+    assert consumer.calls() == [("assign", [])]
+    reader.expect({})
+    assert consumer.calls() == []
+    reader.expect({Partition("new", 0): 0})
+    assert consumer.calls() == [], "its leader is not known"

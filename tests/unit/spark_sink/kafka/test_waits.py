@@ -49,6 +49,7 @@ class Told:
         self.followed: dict[Partition, int] = {}
         self.waits: list[tuple[float, bool]] = []
         self.closed = 0
+        self.rows_of: frozenset[Partition] = frozenset()
 
     def follow(self, ends: Mapping[Partition, int]) -> bool:
         self.followed = dict(ends)

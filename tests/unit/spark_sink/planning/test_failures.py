@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -106,9 +106,13 @@ class Target:
         self.stored: dict[Partition, int] = {}
         self.closed: dict[TargetTable, Closing] = {}
         self.swapped = 0
+        self.expected: list[Mapping[Partition, int]] = []
 
     def bound(self, records: int) -> int:
         return records
+
+    def expect(self, starts: Mapping[Partition, int]) -> None:
+        self.expected.append(starts)
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         if self.fails is not None:
