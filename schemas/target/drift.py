@@ -36,7 +36,7 @@ from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.drift import Difference, DriftKind
 
 from .table_comparison import misfit
-from .table_state import CHARSET, PARTITIONING, TABLE, Part, TableState, text_of
+from .table_state import CHARSET, PARTITIONING, TABLE, Part, TableState, compared_text, text_of
 from .target_change import plain_index
 
 _BOUNDED = re.compile(r"partition by (range|list)\b", re.IGNORECASE)
@@ -189,7 +189,7 @@ def checked_adoption(adoption: Adoption) -> Adoption:
     part = value.get(kind)
     named = part is None or part.name.lower() == name
     apart = kind in ("foreign key", "trigger", PARTITIONING, CHARSET) and part is None
-    if not ((kind in value and named and text_of(part) == adoption.definition) or apart):
+    if not ((kind in value and named and compared_text(part) == adoption.definition) or apart):
         raise ContractError(
             f"{adoption.subject!r} with the definition {adoption.definition!r} cannot be adopted",
             hint="make the command with `shardmerge drift adopt`",

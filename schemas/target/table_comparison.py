@@ -11,7 +11,7 @@ from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import Conflict
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_text import check_clause, column_definition, index_clause
-from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.model.tables import Check, Column, TableSchema
 
 
 def is_same(a: TableSchema | None, b: TableSchema | None) -> bool:
@@ -82,8 +82,8 @@ def bare(schema: TableSchema) -> TableSchema:
     """The table as a server shows it, without comments, table options and partitions."""
     return replace(
         schema,
-        columns=tuple(bare_column(c) for c in schema.columns),
-        checks=tuple(replace(c, expression=_shown(c.expression)) for c in schema.checks),
+        columns=tuple(map(bare_column, schema.columns)),
+        checks=tuple(map(bare_check, schema.checks)),
         comment="",
         options=(),
         partitioning="",
@@ -101,6 +101,11 @@ def bare_column(column: Column) -> Column:
         generated=generated and replace(generated, expression=_shown(generated.expression)),
         comment="",
     )
+
+
+def bare_check(check: Check) -> Check:
+    """The check as a server shows it."""
+    return replace(check, expression=_shown(check.expression))
 
 
 def _shown(text: str) -> str:

@@ -34,7 +34,7 @@ from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Check, Column, ForeignKey, Index, TableSchema
 
-from .table_comparison import bare
+from .table_comparison import bare, bare_check, bare_column
 from .target_change import plain_index
 
 TABLE, CHARSET, PARTITIONING = "table", "charset", "partitioning"
@@ -108,6 +108,19 @@ def text_of(part: Part | None) -> str:
             return check_clause(part)
         case _:
             return part
+
+
+def compared_text(part: Column | Index | Check | None) -> str:
+    """A part as SQL, as it is compared: without what does not count, such as its comment."""
+    match part:
+        case Column():
+            return text_of(bare_column(part))
+        case Index():
+            return text_of(plain_index(part))
+        case Check():
+            return text_of(bare_check(part))
+        case None:
+            return ""
 
 
 def executed_state(

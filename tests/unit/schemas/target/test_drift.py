@@ -8,12 +8,14 @@ import pytest
 
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.actions import Action, Adoption, CheckAddition
+from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Check
 from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.target.drift import (
     adoption_of,
+    checked_adoption,
     differences,
     holds_already,
     met,
@@ -98,6 +100,26 @@ def test_what_no_schema_has(subject: str, text: str, kind: DriftKind) -> None:
     assert adoption == Adoption(subject, text)
     adopted = state_after(state(BASE), (adoption,), T, SERVER)
     assert differences(adopted, there) == ()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "Level INT, KEY by_level (Level)",
+        "Level INT COMMENT 'by hand'",
+        "c INT, KEY by_c (c) COMMENT 'by hand'",
+        "c VARCHAR(9) DEFAULT '\U0001f600'",
+        "CHECK (a > '\U0001f600')",
+    ],
+)
+def test_a_part_is_adopted_as_it_is_compared(more: str) -> None:
+    there = state(f"{BASE}, {more}")
+    for found in differences(state(BASE), there):
+        adoption = adoption_of(found, there)
+        assert isinstance(adoption, Adoption)
+        assert checked_adoption(adoption) == adoption
+        with pytest.raises(ContractError, match="cannot be adopted"):
+            checked_adoption(replace(adoption, definition="another"))
 
 
 def test_every_kind_but_the_harmless_one_needs_somebody() -> None:
