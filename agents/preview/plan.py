@@ -60,6 +60,21 @@ class Plan:
         return left_held(self.before, self.after)
 
 
+    @property
+    def untouched(self) -> tuple[ShardId, ...]:
+        """The shards whose steps all concern tables that are no shards, sorted.
+
+        Most likely the statements name another table than the shard's.
+        """
+        touched: dict[ShardId, bool] = {}
+        for step in self.steps:
+            if step.answers:
+                counts = any(a.decision.outcome is not Outcome.IGNORED for a in step.answers)
+                shard = step.step.shard
+                touched[shard] = touched.get(shard, False) or counts
+        return tuple(sorted(shard for shard, counts in touched.items() if not counts))
+
+
 def is_hold(answer: SimulatedDecision) -> bool:
     """Whether a decision holds its shard for another reason than the DDL lock."""
     return answer.decision.outcome is Outcome.HOLD and answer.decision.code != LOCK

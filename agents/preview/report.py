@@ -98,6 +98,7 @@ def shown_plan(
         left_held=sums.left_held,
         lossy=sums.lossy,
         read_again=sums.read_again,
+        untouched=tuple(map(str, plan.untouched)),
         steps=steps,
         order=None if order is None else _order(order),
         alternatives=alternatives,

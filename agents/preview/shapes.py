@@ -178,6 +178,8 @@ class ShownPlan:
         left_held: Shards that are held at the end and were not before.
         lossy: How many statements of targets lose values.
         read_again: Shards whose tables are read again, each once.
+        untouched: Shards whose steps all concern tables that no route takes: their statements may
+            name the wrong table.
         steps: In the order that was given.
         order: What the search for a safe order found. Null when the given order leads to no hold,
             or when no search was asked for.
@@ -194,6 +196,7 @@ class ShownPlan:
     left_held: tuple[str, ...]
     lossy: int
     read_again: tuple[str, ...]
+    untouched: tuple[str, ...]
     steps: tuple[ShownStep, ...]
     order: ShownOrder | None
     alternatives: tuple[ShownAlternative, ...]

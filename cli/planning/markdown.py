@@ -12,7 +12,7 @@ from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
 from .runs import Run, runs
-from .text import in_ranges, rows_text, several, verdict
+from .text import in_ranges, rows_text, several, untouched, verdict
 
 _MOST_RUNS = 100
 _MOST_HOLDS = 20
@@ -30,6 +30,7 @@ def plan_markdown(plan: ShownPlan) -> str:
             if plan.held_before
             else ()
         ),
+        *([f"Note: {_text(untouched(plan))}."] if plan.untouched else ()),
         _steps(list(runs(plan.steps))),
         *_holds(plan),
     ]

@@ -27,6 +27,8 @@ def plan_lines(plan: ShownPlan) -> Iterator[str]:
     if plan.held_before:
         yield f"held already before the rollout: {several(plan.held_before)}"
     yield verdict(plan)
+    if plan.untouched:
+        yield f"note: {untouched(plan)}"
     if plan.read_again:
         yield f"tables read again: {several(plan.read_again)}"
     if plan.order is not None:
@@ -49,6 +51,14 @@ def verdict(plan: ShownPlan) -> str:
     end = f"; held at the end: {several(plan.left_held)}" if plan.left_held else ""
     word = "clean" if plan.clean else "NOT CLEAN"
     return f"{word}: {', '.join(told)}{end}"
+
+
+def untouched(plan: ShownPlan) -> str:
+    """Which shards no step changes, and what may be the reason."""
+    return (
+        f"no step changes {several(plan.untouched)}, because the statements concern tables that no "
+        "route takes. In a statement {table} stands for the shard's table"
+    )
 
 
 def several(names: tuple[str, ...]) -> str:

@@ -90,6 +90,23 @@ def test_a_conflict_ends_with_1_and_shows_sides_ways_out_and_a_safe_order(pipeli
     assert "steps moved: 1 (no order without a hold moves fewer)\n  1, 3, 2, 4\n" in text
 
 
+@pytest.mark.parametrize("format_", [(), ("--markdown",)])
+def test_shards_whose_statements_name_another_table_are_told(
+    pipeline: Path, format_: tuple[str, ...]
+) -> None:
+    text = ADDING.replace("{table} ADD", "t ADD") + (
+        "  - {shard: s2/app.t_2, sql: ALTER TABLE t_2 DROP COLUMN b}\n"
+        "  - {shard: s1/app.t_3, sql: DELETE FROM t}\n"
+    )
+    found = rollout(pipeline, text, *format_)
+    assert found.exit_code == 0, found.stderr
+    assert (
+        "ote: no step changes s1/app.t\\_1, s1/app.t\\_2, s2/app.t\\_1, because the statements"
+        if format_
+        else "note: no step changes s1/app.t_1, s1/app.t_2, s2/app.t_1, because the statements"
+    ) in found.stdout
+
+
 def test_the_ways_out_are_commands_that_exist(pipeline: Path) -> None:
     decision = shown(pipeline, CONFLICT)["steps"][1]["decisions"][0]
     commands = [way["command"].split()[:3] for way in decision["ways"] if way["command"]]
@@ -110,6 +127,7 @@ def test_json_has_the_documented_shape(pipeline: Path) -> None:
         "left_held": [],
         "lossy": 1,
         "read_again": [],
+        "untouched": [],
         "order": {
             "steps": [1, 3, 2, 4],
             "moved": 1,

@@ -7,7 +7,7 @@ from shardmerge.cli.planning.markdown import plan_markdown
 
 
 def plan(*steps: ShownStep) -> ShownPlan:
-    return ShownPlan("p", "files", 1, True, 0, 0, (), (), 0, (), steps, None, ())
+    return ShownPlan("p", "files", 1, True, 0, 0, (), (), 0, (), (), steps, None, ())
 
 
 def step(number: int, sql: str, reason: str) -> ShownStep:
