@@ -9,7 +9,8 @@ from collections.abc import Callable
 from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ShardMergeError, TargetError
-from shardmerge.spark_sink.targets.interface import Lease, taken_over
+from shardmerge.spark_sink.targets.interface import taken_over
+from shardmerge.spark_sink.targets.lease_interface import Lease
 
 log = logger(__name__)
 

@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
@@ -29,6 +28,7 @@ from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
 
 from .drift_interface import DriftStore, TableLooks
+from .lease_interface import Lease
 
 State: TypeAlias = Literal["intent", "done", "refused"]
 StatementPlace: TypeAlias = tuple[TargetTable, int, int]
@@ -308,48 +308,6 @@ class Loads(Protocol):
 
     def stop(self) -> None:
         """End what would take long: snapshots that are being read."""
-        ...
-
-
-class Lease(Protocol):
-    """Which of several sinks of a pipeline writes. One thread at a time uses it.
-
-    It only says when a waiting sink takes over: the writer epoch keeps others from writing.
-    """
-
-    def connect(self) -> None:
-        """Connect to the target if that is not done; raises ``TargetError`` if it is away."""
-        ...
-
-    def wait(self, wait_s: int) -> bool:
-        """Wait for the lease as a standby, up to ``wait_s`` seconds.
-
-        Returns:
-            Whether this process has it now.
-
-        Raises:
-            TargetError: The target does not answer (``retryable``).
-        """
-        ...
-
-    def renew(self) -> int:
-        """Keep it, or take it if it is free; returns the current writer epoch.
-
-        Raises:
-            TargetError: The target does not answer (``retryable``).
-        """
-        ...
-
-    def sinks(self) -> Sinks:
-        """Where the sink that has it runs, and where others wait for it.
-
-        Raises:
-            TargetError: The target does not answer (``retryable``).
-        """
-        ...
-
-    def close(self) -> None:
-        """Free it."""
         ...
 
 
