@@ -24,6 +24,7 @@ from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, missing, op
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
+from shardmerge.spark_sink.planning.partial_looks import PartialLooks, behind, parts_of
 
 from .arrivals import Arrivals
 from .listing import Listing, Wanted
@@ -76,6 +77,7 @@ class Intake:
         scans: Tables that were read again, see ``RowProgress``.
         unreadable: Whole partition → the offset at which an open transaction blocks reading,
             although there are records behind it. Everything before that offset is safe already.
+        looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Intake:
         self.ordered: Mapping[Stream, Closure | None] = {}
         self.scans: dict[tuple[str, str], list[int]] = {}
         self.unreadable: dict[Partition, int] = {}
+        self.looked_at: Mapping[Partition, str] = {}
         self._offsets = offsets
         self._as_read = as_read
         self._tail = tail
@@ -113,6 +116,11 @@ class Intake:
         self._collided: set[Stream] = set()
         self._waits = Waits(tail, arrivals) if arrivals is not None else None
         self._ends: dict[Partition, int] = {}
+        self._looks = PartialLooks()
+        self._looked_at: Listing | None = None
+        self._listed: tuple[int, Mapping[str, int]] = (-1, {})
+        self._behind: dict[Partition, str] = {}
+        self._told = False
 
     def load(self) -> None:
         """Read the decisions that the ddl topic has now.
@@ -185,18 +193,62 @@ class Intake:
                 )
                 said = None
             self._notices.popleft()
+            self._told = True
             if said is not None and said.tells_scan:
                 readings = self.scans.setdefault((said.source, said.table), [])
                 readings.append(self.watermarks.number + 1)
 
-    def observe(self) -> None:
+    def observe(self, *, is_calm: bool = False) -> None:
         """Read the ends of the row partitions, and after that the barriers of these ends.
+
+        Args:
+            is_calm: Whether nothing waits for a new reading of all ends (``partial_looks``).
 
         Raises:
             StackError: Kafka does not answer: the next call tries again.
         """
         self._list()
-        listing = self._listing
+        listing, began = self._listing, time.monotonic()
+        known = self.watermarks.ends.keys()
+        if self._waits is not None:
+            self._looks.warm(self._waits.arrived(known), began)
+        some = self._looks.wanted(known, len(listing.partitions), began, is_calm=is_calm)
+        # Proofs about new decisions, about ordered partitions and about notices need all ends.
+        if listing is not self._looked_at or self.ordered or self._told or self._waits is None:
+            some = None
+        if some is None:
+            self._look_at_all(listing)
+            self._looks.took(began, time.monotonic())
+        else:
+            self._look_at(some)
+        self.looked_at = parts_of(some, listing.partitions)
+        grown_before, safe = {**self._behind, **self.looked_at}, self.barriers.safe_ends
+        self._behind = behind(grown_before, listing.partitions, self.watermarks.ends, safe)
+        wanting = self.barriers.partitions_to_read(self._behind)
+        stable = self._offsets.stable_ends({partition.whole for partition in wanting})
+        ends = {partition: stable[partition.whole] for partition in wanting}
+        self._ends.update(stable)
+        for partition in wanting:
+            if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
+                self.unreadable[partition.whole] = ends[partition]
+            else:
+                self.unreadable.pop(partition.whole, None)
+        by_source: dict[str, dict[Partition, int]] = {}
+        grown = self.barriers.grown(ends)
+        self._looks.warm({partition.whole for partition in grown}, began)
+        for partition in grown:
+            by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
+        if self._waits is not None:
+            self._waits.check(bool(by_source))
+        if not by_source:
+            return
+        ddl = Partition(self._ddl_topic, 0)
+        asked = self._offsets.high_watermarks([ddl, *(Partition(name, 0) for name in by_source)])
+        for source, source_ends in by_source.items():
+            watermark = asked[Partition(source, 0)]
+            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
+
+    def _look_at_all(self, listing: Listing) -> None:
         asked = self._offsets.high_watermarks({*listing.whole, *listing.own})
         watermarks = {partition: asked[partition] for partition in listing.whole}
         self.barriers.check(watermarks)
@@ -209,32 +261,20 @@ class Intake:
             strays=listing.missed | {shard for own, shard in listing.own.items() if asked[own]},
             number=self.watermarks.number + 1,
         )
-        wanting = self.barriers.partitions_to_read(listing.partitions)
-        stable = self._offsets.stable_ends({partition.whole for partition in wanting})
-        ends = {partition: stable[partition.whole] for partition in wanting}
-        self._ends = watermarks | stable
-        for partition in wanting:
-            if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
-                self.unreadable[partition.whole] = ends[partition]
-            else:
-                self.unreadable.pop(partition.whole, None)
-        by_source: dict[str, dict[Partition, int]] = {}
-        for partition in self.barriers.grown(ends):
-            by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
-        if self._waits is not None:
-            self._waits.check(bool(by_source))
-        if not by_source:
-            return
-        ddl = Partition(self._ddl_topic, 0)
-        asked = self._offsets.high_watermarks([ddl, *(Partition(name, 0) for name in by_source)])
-        for source, source_ends in by_source.items():
-            watermark = asked[Partition(source, 0)]
-            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
+        self._ends = dict(watermarks)
+        self._looked_at, self._told = listing, False
+
+    def _look_at(self, some: Collection[Partition]) -> None:
+        """Read some ends anew; the others stay as the last look at all has found them."""
+        asked = self._offsets.high_watermarks(some)
+        self.barriers.check(asked)
+        self.watermarks.ends.update(asked)
+        self._ends.update(asked)
 
     @property
-    def partitions(self) -> Mapping[Partition, str]:
-        """Every partition of rows that is read → the source of its rows."""
-        return self._listing.partitions
+    def is_still(self) -> bool:
+        """Whether ``observe`` has asked for no end last, and no row waits for its barrier."""
+        return not self.looked_at and not self._behind
 
     def _list(self) -> None:
         """Renew the list of topics if it is old, or if decisions came since it was read."""
@@ -245,7 +285,8 @@ class Intake:
         if self._listing.seen != self.decisions.seen or due:
             wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
             counts = self._offsets.partitions(wanted.topics)
-            self._listing = wanted.listing(self.decisions, counts)
+            if self._listed != (seen := (self.decisions.seen, counts)):
+                self._listing, self._listed = wanted.listing(self.decisions, counts), seen
             self._list_at = _ask_again(now, _RELIST_S)
             self._describe()
 
