@@ -237,6 +237,10 @@ bench-plan: $(READY) ## How long `shardmerge plan` takes (ARGS="--shards 1000 --
 bench-pages: $(READY) ## Milliseconds and kilobytes of a target's page (ARGS="--shards 10000 --columns 50 --odd 1")
 	PYTHONPATH=. $(PY) benchmarks/pages_speed.py $(ARGS)
 
+.PHONY: bench-shards
+bench-shards: $(ARTIFACTS) | java ## What shards cost: start, memory, the idle line, ADD COLUMN, a rollout (ARGS="--shards 100,1000 --topics shared")
+	$(PY) benchmarks/many_shards.py $(ARGS)
+
 .PHONY: test-spark
 test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under an older one (SPARK=4.0.4; by default every one)
 	@PYTHONPATH=. $(PY) -m tests.levels $(if $(SPARK),spark-$(SPARK),$(SPARKS))

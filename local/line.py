@@ -26,6 +26,7 @@ from shardmerge.connectors.kafka.observer import Observer
 from shardmerge.connectors.log_lines import event_in
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.secured import Secured
+from shardmerge.local.servers.sizes import FEW_SHARDS, Sizes
 from shardmerge.local.servers.stack import CONNECTOR_SERVER_IDS, LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
@@ -40,7 +41,6 @@ from .line_servers import by_owner, connected, sends_its_binlog
 
 SOURCES = {"s1": "source1", "s2": "source2"}
 """Name of a source in the pipeline → name of its server in the stack."""
-READY_SECONDS = 180.0
 _LOOK_SECONDS = 1.0
 _LOG_TAIL_BYTES = 1024 * 1024
 _STEADY_POLLS = 3
@@ -56,7 +56,7 @@ class Line:
     Args:
         target: A server outside the line; None: the line starts a MySQL server for it.
         secured, before_connect: See ``LocalStack``; ``access`` makes the pipeline fit ``secured``.
-        target_binlog: See ``LocalStack``.
+        target_binlog, sizes: See ``LocalStack``.
 
     Attributes:
         pipeline: What it merges; known once started or attached.
@@ -82,9 +82,10 @@ class Line:
         access: Callable[[Pipeline], Pipeline] = lambda pipeline: pipeline,
         before_connect: Callable[[], None] = lambda: None,
         target_binlog: bool = False,
+        sizes: Sizes = FEW_SHARDS,
     ) -> None:
         self._secured, self._access, self._before_connect = secured, access, before_connect
-        self._target_binlog = target_binlog
+        self._target_binlog, self._sizes = target_binlog, sizes
         self._row_format = row_format
         self._target = target
         self.directory = directory.absolute()
@@ -128,6 +129,7 @@ class Line:
             secured=self._secured(ports),
             before_connect=self._before_connect,
             target_binlog=self._target_binlog,
+            sizes=self._sizes,
         )
         try:
             say("Starting the servers: 3 MySQL, Kafka, Kafka Connect")
@@ -140,8 +142,8 @@ class Line:
             say("Starting the agents' worker, the sink and the connectors")
             for spec in specs(self.directory, self._stack.ports.web):
                 self._stack.add(spec)
-            rest = ConnectRest.of(self.pipeline.connect, patience_s=READY_SECONDS)
-            deploy_connectors(self.pipeline, rest, READY_SECONDS)
+            rest = ConnectRest.of(self.pipeline.connect, patience_s=self._sizes.ready_s)
+            deploy_connectors(self.pipeline, rest, self._sizes.ready_s)
             rest.close()
             start_keeper(self._stack.supervisor, None if outlive else os.getpid())
             self._observe()
@@ -280,7 +282,7 @@ class Line:
             steady = 0 if found else steady + 1
             return found or ([] if steady >= _STEADY_POLLS else ["not steady yet"])
 
-        found = self.poll(faults, READY_SECONDS, pause=0.3)
+        found = self.poll(faults, self._sizes.ready_s, pause=0.3)
         if found:
             raise StackError(
                 "; ".join(found), hint=f"logs are under {self.directory}", code="SM-4608"

@@ -28,6 +28,8 @@ from .client_config import debezium_client, registry_tls, source_login, source_t
 from .envelope import EPOCH_FIELD
 from .signals import signal_config, signal_database
 
+MAX_TABLES = 65_536
+"""Of one source that can share topics: how many tables' schemas the transformation keeps."""
 _CLASSES: Mapping[str, str] = {
     "mysql": "io.debezium.connector.mysql.MySqlConnector",
     "mariadb": "io.debezium.connector.mariadb.MariaDbConnector",
@@ -287,7 +289,8 @@ def _shared_topics(pipeline: Pipeline, source: Source) -> dict[str, dict[str, st
             # Rows of two shards with one key get different keys, so no compaction merges them.
             "key.enforce.uniqueness": "true",
             # By default it keeps the schemas of 16 tables, and makes others anew for every record.
-            "logical.table.cache.size": "4096",
+            # The cache takes memory only for tables that have rows.
+            "logical.table.cache.size": str(MAX_TABLES),
         }
     return found
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
+from itertools import islice
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
 from shardmerge.schemas.model.errors import StackError
 
 from .client_offsets import valid_offset
+
+_CHUNK = 500
+"""Partitions of one request. librdkafka searches its lists from their beginnings: 10,000 partitions
+take 7.9 s and 0.67 s of a processor in one request, and 2.3 s and 0.21 s in requests of 500 (2.16,
+measured on a busy machine)."""
 
 
 def partition_offsets(
@@ -39,15 +46,16 @@ def asked_offsets(
         admin: Asks.
         asked: Which end of each partition.
         isolation: Whether open transactions count.
-        timeout_s: Bound of the request.
+        timeout_s: Bound of each request.
 
     Returns:
         Waits for the answers: topic and partition → the offset asked for. Raises
         ``KafkaException`` if a partition's offset is not known now.
     """
-    if not asked:
-        return dict
-    answers = admin.list_offsets(dict(asked), isolation_level=isolation, request_timeout=timeout_s)
+    questions = iter(asked.items())
+    answers: dict[TopicPartition, Future[ListOffsetsResultInfo]] = {}
+    while some := dict(islice(questions, _CHUNK)):
+        answers |= admin.list_offsets(some, isolation_level=isolation, request_timeout=timeout_s)
 
     def answered() -> dict[tuple[str, int], int]:
         try:

@@ -21,6 +21,11 @@ SINK_BATCHES = Family(
     "How long batches took, from their first task to their last. `_count` is the number of "
     "batches. One batch holds rows of all targets.", (), "seconds",
 )  # fmt: skip
+SINK_ROUNDS = Family(
+    "shardmerge_sink_round_seconds", _HISTOGRAM,
+    "How long rounds of the driver's loop took, without the wait for something to do before them. "
+    "A round without rows shows what the number of shards costs.", (), "seconds",
+)  # fmt: skip
 SINK_RETRIES = Family(
     "shardmerge_sink_task_failures_total", _COUNTER,
     "Tasks that failed; their rows are applied again by the next batch. `target` is empty when it "
@@ -138,7 +143,7 @@ SINK_SHARD_WAITING = Family(
     _SHARD,
 )  # fmt: skip
 SINK = (
-    SINK_ROWS, SINK_BYTES, SINK_BATCHES, SINK_RETRIES, SINK_FAILING, SINK_OVERWRITTEN,
+    SINK_ROWS, SINK_BYTES, SINK_BATCHES, SINK_ROUNDS, SINK_RETRIES, SINK_FAILING, SINK_OVERWRITTEN,
     SINK_LAG_ROWS, SINK_LAG_SECONDS, SINK_PARKED, SINK_SHARDS, SINK_WAITING, SINK_WAITING_SECONDS,
     SINK_RETENTION, SINK_RETENTION_BYTES, SINK_OPEN, SINK_OPEN_SECONDS, SINK_STATEMENTS,
     SINK_STATEMENT_SECONDS, SINK_DRIFT, SINK_VERSION, SINK_ROUND, SINK_ACTIVE,

@@ -37,6 +37,7 @@ from .mysql import PASSWORD, USER, mysql_spec, prepare_data
 from .processes import LOOPBACK, ProcessSpec, Supervisor, require_free_port
 from .registry import CCOMPAT, registry_artifacts, registry_spec
 from .secured import Secured, saved_secured
+from .sizes import FEW_SHARDS, Sizes
 
 Say = Callable[[str], None]
 _MYSQL_SERVER_IDS = {"source1": 101, "source2": 102, "target": 103}
@@ -92,6 +93,7 @@ class LocalStack:
         host: An address of this machine at which others reach the broker and the MySQL servers.
             They listen beyond the loopback then, so it is for closed networks only.
         target_binlog: Whether the target's server writes a binlog, too.
+        sizes: Of the Java servers.
     """
 
     def __init__(
@@ -106,8 +108,10 @@ class LocalStack:
         before_connect: Callable[[], None] = lambda: None,
         host: str = LOOPBACK,
         target_binlog: bool = False,
+        sizes: Sizes = FEW_SHARDS,
     ) -> None:
         self._target_binlog = target_binlog
+        self._sizes = sizes
         self._before_connect = before_connect
         self._host = host
         self.directory = directory.absolute()
@@ -279,6 +283,7 @@ class LocalStack:
                 self.directory / name,
                 self.ports.kafka,
                 self.ports.controller,
+                self._sizes.kafka_heap,
                 secured=self.secured,
                 host=self._host,
             )
@@ -296,6 +301,7 @@ class LocalStack:
                 self.ports.connect,
                 self.bootstrap_servers,
                 plugins=plugins,
+                heap=self._sizes.connect_heap,
                 secured=self.secured,
                 jars=jars,
             )

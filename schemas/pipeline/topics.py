@@ -119,13 +119,16 @@ def page_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
     return (ended_sessions(pipeline),) if pipeline.web.commands == TOKEN else ()
 
 
+_OTHERS = re.compile(r"[^A-Za-z0-9._-]")
+
+
 def row_topic(shard: ShardId) -> str:
     """Debezium's row topic of a shard.
 
     Source: Debezium's default topic naming: characters outside ``[A-Za-z0-9._-]`` become ``_``.
     """
     name = f"{shard.source}.{shard.database}.{shard.table}"
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    return _OTHERS.sub("_", name)
 
 
 class RowTopics:

@@ -36,7 +36,8 @@ class Watermarks:
         seen: ``Decisions.seen`` *before* the topics were listed and their watermarks requested.
         number: Number of the reading: later readings have higher numbers.
         partitions: Row topic → number of its partitions; a topic that is not listed had no row.
-        ends: Every whole partition → its high watermark (read uncommitted, exclusive).
+        ends: Every whole partition → its high watermark (read uncommitted, exclusive). Some of
+            them may have been read later than the others, and are replaced then.
         topics: Where the shards' rows are.
         unread: Streams that are no longer read: their source left the pipeline (see
             ``Decisions.unread``).
@@ -45,7 +46,7 @@ class Watermarks:
 
     seen: int = -1
     partitions: Mapping[str, int] = field(default_factory=dict)
-    ends: Mapping[Partition, int] = field(default_factory=dict)
+    ends: dict[Partition, int] = field(default_factory=dict)
     topics: RowTopics = field(default_factory=RowTopics)
     unread: Collection[Stream] = ()
     strays: Collection[ShardId] = ()

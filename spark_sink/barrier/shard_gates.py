@@ -129,6 +129,10 @@ class ShardGates:
         """
         return min(bisect_left(self._reached, version), len(self.gates))
 
+    def passes(self, version: int) -> bool:
+        """Whether all gates may be passed before ``version`` is reached."""
+        return not self._reached or self._reached[-1] < version
+
     def release(self, version: int, release: Release, *, passed_over: bool = False) -> None:
         """Open held gates, as of ``version``; see ``Gate.passed_over``."""
         first = bisect_left(self._reached, _NEVER)

@@ -58,7 +58,7 @@ class AppliedRows:
 
     def look(self) -> None:
         """Take the latest reading of the partitions' ends."""
-        self._catch_up.look(self._intake.partitions, self._intake.watermarks, self._applied)
+        self._catch_up.look(self._intake.looked_at, self._intake.watermarks, self._applied)
 
     def take(self, result: RangeResult) -> tuple[TargetTable, ShardId]:
         """Take what a task committed; returns the target and the shard of its rows."""

@@ -50,9 +50,10 @@ class DriverMetrics:
         with self._lock:
             self._meter.reported(record, kinds, held_rows, time.time())
 
-    def round_ended(self) -> None:
-        """The loop goes on."""
-        self._meter.round_ended(time.time())
+    def round_ended(self, seconds: float) -> None:
+        """The loop goes on after a round that took so long."""
+        with self._lock:
+            self._meter.round_ended(time.time(), seconds)
 
     def retention_read(self, left: Mapping[Pair, RetentionLeft]) -> None:
         """Take what is left until Kafka may delete waiting rows."""

@@ -20,6 +20,7 @@ Everything else in memory is a reading of Kafka, or a hold that the next try fin
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from shardmerge.connectors.access.lease_names import Sinks
@@ -34,6 +35,7 @@ from shardmerge.spark_sink.kafka.range_reader import RowReader
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.lineage.reports import RunState
 from shardmerge.spark_sink.planning.plan import BatchPlan, plan
+from shardmerge.spark_sink.planning.planned import Planned
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import (
@@ -174,6 +176,7 @@ class Driver:
         )
         # Whether another round at once can find or do more.
         self._awaits_more = False
+        self._last: Planned | None = None
 
     def load(self) -> None:
         """Take the state from the target and the decisions from the topic.
@@ -251,13 +254,15 @@ class Driver:
         if ended or busy or self._loads.is_busy:
             news = self._intake.read(0)
         else:
-            news = self._intake.read(beside_s if self._reports.owes else wait_s, idle=idle)
+            news = self._intake.read(beside_s if self._reports.hurries else wait_s, idle=idle)
+        begun, last = time.monotonic(), self._last
         try:
             self._batches.expect()
             batch = self._plan()  # 1 to 4
         except StackError as error:
             log.warning("kafka_awaited", error=error)
             return False
+        is_still = last is not None and batch is last.batch
         reach("batch-planned")
         self._execute(batch)  # 5
         ended |= self._loads.go_on(batch, self._state())
@@ -267,22 +272,27 @@ class Driver:
         self._drift.step(
             self._outcomes.executed, self._statements.busy | self._closed.targets.keys()
         )
-        self._reports.publish(batch.targets, self._batches.failing)  # 6
+        self._reports.publish(batch.targets, self._batches.failing, is_still=is_still)  # 6
         reach("progress-published")
         if self._lineage is not None:
             told = self._intake.decisions, self._outcomes.executed, self._rows.written
             self._lineage.step(*told)
-        self.metrics.round_ended()
+        self.metrics.round_ended(time.monotonic() - begun)
         return ended or moved or news or self._awaits_more
 
     def _plan(self) -> BatchPlan:
-        self._intake.observe()  # 1, 2
+        calm = self._last is not None and self._last.is_calm
+        self._intake.observe(is_calm=calm and not self._statements.busy)  # 1, 2
         self._row_topics.compare()
         self._awaits_more = self._intake.settle()  # 3
         self._rows.look()
         self._loads.order()
         self._closed.look()
-        batch = plan(self._intake.decisions, self._state(), self._batches.bound())  # 4
+        state = self._state()
+        if self._last is not None and self._intake.is_still and self._last.holds_for(state):
+            return self._last.batch
+        batch = plan(self._intake.decisions, state, self._batches.bound())  # 4
+        self._last = Planned(batch, state)
         if batch.tasks:
             # Makes sure that no topic was deleted and made anew after its end was read.
             self._intake.identify({task.topic for task in batch.tasks})

@@ -33,6 +33,9 @@ log = logger(__name__)
 _STAGE_S = 2.0
 """Seconds between two questions to the target about a statement that runs."""
 
+_STILL_S = 5.0
+"""Seconds between two records of a sink where nothing changes."""
+
 
 class ProgressReports:
     """Makes the records from the state of the driver's other parts.
@@ -45,6 +48,10 @@ class ProgressReports:
         loads: Say why a first load does not go on.
         drift: Knows in what the targets' tables differ from what was decided.
         sinks: Tells where this sink and its standbys run.
+
+    Attributes:
+        owes: Whether a record is still to be made.
+        hurries: Whether that is in a moment.
     """
 
     def __init__(
@@ -74,19 +81,28 @@ class ProgressReports:
         self._drift = drift
         self._sinks = sinks
         self._stages: dict[TargetTable, tuple[float, str]] = {}
-        self.owes = False
+        self._looked_at = float("-inf")
+        self.owes = self.hurries = False
 
-    def publish(self, targets: Iterable[TargetPlan], failing: Failing) -> None:
+    def publish(
+        self, targets: Iterable[TargetPlan], failing: Failing, *, is_still: bool = False
+    ) -> None:
         """Publish the records that are due, and warn of rows that replaced other rows.
 
         Args:
             targets: As they were planned last.
             failing: Which of them fail, and why.
+            is_still: Whether nothing has changed since the last call. Then records are made only
+                now and then: the drift of a target, and the sinks that stand by, may be others.
 
         Raises:
             TargetError: The target does not answer what it executes.
         """
-        self.owes = False
+        now = time.monotonic()
+        if is_still and not self.owes and now < self._looked_at + _STILL_S:
+            return
+        self.owes = self.hurries = False
+        self._looked_at = now
         holds = self._holds.by_shard()
         missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
         rows, unreadable = self._rows.progress, self._intake.unreadable
@@ -98,7 +114,9 @@ class ProgressReports:
             name = target.target
             if not self._publisher.is_due(name):
                 self.owes = True
+                self.hurries |= self._publisher.is_due_soon(name)
             else:
+                began = time.monotonic()
                 standing = Standing(
                     holds,
                     missing,
@@ -118,6 +136,7 @@ class ProgressReports:
                 record = self._publisher.offer(record)
                 kinds = self._kinds(record, target, standing)
                 self._metrics.reported(record, kinds, self._held_rows(kinds))
+                self._publisher.took(name, time.monotonic() - began)
 
     def _kinds(
         self, record: SinkProgress, plan: TargetPlan, standing: Standing

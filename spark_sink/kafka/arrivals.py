@@ -47,6 +47,7 @@ class Arrivals:
         self._consumer: Consumer | None = None
         self.rows_of: AbstractSet[Partition] = frozenset()
         self._followed: set[Partition] = set()
+        self._found: set[Partition] = set()
         self._complete_at = 0.0
 
     def follow(self, ends: Mapping[Partition, int]) -> bool:
@@ -97,9 +98,19 @@ class Arrivals:
                 break
         awaited = {partition for partition in found if partition.topic in self._always}
         self.rows_of = found.keys() - awaited
+        self._found.update(found)
         if found.total() >= _MANY:
             self._leave(self.rows_of)
         return bool(awaited)
+
+    def take_found(self, known: AbstractSet[Partition]) -> AbstractSet[Partition]:
+        """The partitions in which a record was seen since the last call.
+
+        Those of ``known`` that are not followed count, too: there a record would not be seen.
+        """
+        found = (known - self._followed) | self._found
+        self._found.clear()
+        return found
 
     def close(self) -> None:
         """End the connections. The next ``follow`` makes a new consumer."""

@@ -25,10 +25,11 @@ from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, missing, op
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
+from shardmerge.spark_sink.planning.partial_looks import PartialLooks, behind, parts_of
 
 from .arrivals import Arrivals
 from .listing import Listing, Wanted
-from .offsets import OffsetReader
+from .offsets import DescribedTopics, OffsetReader, ask_again
 from .row_topics import RowTopic
 from .topic_tail import TailEnd, TailRecord, TopicTail
 from .waits import Waits
@@ -39,13 +40,6 @@ _RELIST_S = 0.1
 """Seconds after which the list of topics is read again without a reason."""
 _LATE_S = 5.0
 """Seconds by which a new list of topics may be put off, so that rows that arrive do not wait."""
-_DESCRIBE_S = 5.0
-"""Seconds after which the topics of an unchanged list are described again. A topic whose rows are
-about to be applied is described just before (``identify``): if it was made anew between two lists,
-only its id shows that."""
-_ASK_SHARE = 20
-"""A question about topics is repeated only after this many times the time that its answer took,
-unless there is a reason: there may be thousands of topics."""
 _LOUD_S = 5.0
 """Seconds that something may be waited for before the log says so."""
 
@@ -71,13 +65,12 @@ class Intake:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' high watermarks.
-        row_topics: The row topics that exist, as described last. Each change, and each new
-            description of the listed topics, makes a new object.
         ordered: Stream whose partitions are ordered → its latest closure; None without one.
         scans: Tables that were read again, see ``RowProgress``.
         unreadable: Whole partition → the offset at which an open transaction blocks reading,
             although there are records behind it. Everything before that offset is safe already.
         arrived: The whole row partitions in which records ended the last wait.
+        looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
     """
 
     def __init__(
@@ -94,11 +87,11 @@ class Intake:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
-        self.row_topics: Mapping[str, RowTopic] = {}
         self.ordered: Mapping[Stream, Closure | None] = {}
         self.scans: dict[tuple[str, str], list[int]] = {}
         self.unreadable: dict[Partition, int] = {}
         self.arrived: AbstractSet[Partition] = frozenset()
+        self.looked_at: Mapping[Partition, str] = {}
         self._offsets = offsets
         self._as_read = as_read
         self._tail = tail
@@ -109,14 +102,19 @@ class Intake:
         self._to_json = json_of_connectors(pipeline.kafka)
         self._ddl_read_to = 0
         self._listing = Listing()
-        self._list_at = self._describe_at = 0.0
+        self._list_at = 0.0
+        self._described = DescribedTopics(offsets)
         self._missing_since: dict[str, float] = {}
         self._orders_partitions = orders_partitions
         self._closures = Closures()
         self._collided: set[Stream] = set()
         self._waits = Waits(tail, arrivals) if arrivals is not None else None
         self._ends: dict[Partition, int] = {}
-        self._identified: set[str] = set()
+        self._looks = PartialLooks()
+        self._looked_at: Listing | None = None
+        self._listed: tuple[int, Mapping[str, int]] = (-1, {})
+        self._behind: dict[Partition, str] = {}
+        self._told = False
 
     def load(self) -> None:
         """Read the decisions that the ddl topic has now.
@@ -190,19 +188,69 @@ class Intake:
                 )
                 said = None
             self._notices.popleft()
+            self._told = True
             if said is not None and said.tells_scan:
                 readings = self.scans.setdefault((said.source, said.table), [])
                 readings.append(self.watermarks.number + 1)
 
-    def observe(self) -> None:
+    def observe(self, *, is_calm: bool = False) -> None:
         """Read the ends of the row partitions, and after that the barriers of these ends.
+
+        Args:
+            is_calm: Whether nothing waits for a new reading of all ends (``partial_looks``).
 
         Raises:
             StackError: Kafka does not answer: the next call tries again.
         """
         self._list()
-        listing = self._listing
-        # Of partitions with new rows both ends are wanted, so these are not asked for in turn.
+        listing, began = self._listing, time.monotonic()
+        known = self.watermarks.ends.keys()
+        if self._waits is not None:
+            self._looks.warm(self._waits.arrived(known), began)
+        some = self._looks.wanted(known, len(listing.partitions), began, is_calm=is_calm)
+        # Proofs about new decisions, about ordered partitions and about notices need all ends.
+        if listing is not self._looked_at or self.ordered or self._told or self._waits is None:
+            some = None
+        if some is None:
+            stable = self._look_at_all(listing)
+            self._looks.took(began, time.monotonic())
+        else:
+            stable = self._look_at(some)
+        self.looked_at = parts_of(some, listing.partitions)
+        grown_before, safe = {**self._behind, **self.looked_at}, self.barriers.safe_ends
+        self._behind = behind(grown_before, listing.partitions, self.watermarks.ends, safe)
+        wanting = self.barriers.partitions_to_read(self._behind)
+        if unasked := {partition.whole for partition in wanting} - stable.keys():
+            stable |= self._offsets.stable_ends(unasked)
+        ends = {partition: stable[partition.whole] for partition in wanting}
+        self._ends.update(stable)
+        for partition in wanting:
+            if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
+                self.unreadable[partition.whole] = ends[partition]
+            else:
+                self.unreadable.pop(partition.whole, None)
+        by_source: dict[str, dict[Partition, int]] = {}
+        grown = self.barriers.grown(ends)
+        self._looks.warm({partition.whole for partition in grown}, began)
+        for partition in grown:
+            by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
+        if self._waits is not None:
+            self._waits.check(bool(by_source))
+        self._described.begin_round()
+        if not by_source:
+            return
+        ddl = Partition(self._ddl_topic, 0)
+        topics_of_grown = {partition.topic for partition in grown}
+        asked, described = self._offsets.high_watermarks_and_topics(
+            [ddl, *(Partition(name, 0) for name in by_source)], topics_of_grown
+        )
+        self._described.take(topics_of_grown, described)
+        for source, source_ends in by_source.items():
+            watermark = asked[Partition(source, 0)]
+            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
+
+    def _look_at_all(self, listing: Listing) -> dict[Partition, int]:
+        """Read all ends anew. Returns the stable ends of the partitions with arrivals."""
         known = {*listing.whole, *listing.own}
         asked, stable = self._offsets.both_ends(known, self.arrived & known)
         watermarks = {partition: asked[partition] for partition in listing.whole}
@@ -216,38 +264,26 @@ class Intake:
             strays=listing.missed | {shard for own, shard in listing.own.items() if asked[own]},
             number=self.watermarks.number + 1,
         )
-        wanting = self.barriers.partitions_to_read(listing.partitions)
-        if unasked := {partition.whole for partition in wanting} - stable.keys():
-            stable |= self._offsets.stable_ends(unasked)
-        ends = {partition: stable[partition.whole] for partition in wanting}
-        self._ends = watermarks | stable
-        for partition in wanting:
-            if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
-                self.unreadable[partition.whole] = ends[partition]
-            else:
-                self.unreadable.pop(partition.whole, None)
-        by_source: dict[str, dict[Partition, int]] = {}
-        for partition in self.barriers.grown(ends):
-            by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
-        if self._waits is not None:
-            self._waits.check(bool(by_source))
-        self._identified.clear()
-        if not by_source:
-            return
-        ddl = Partition(self._ddl_topic, 0)
-        grown = {partition.topic for ends in by_source.values() for partition in ends}
-        asked, described = self._offsets.high_watermarks_and_topics(
-            [ddl, *(Partition(name, 0) for name in by_source)], grown
-        )
-        self._take_description(grown, described)
-        for source, source_ends in by_source.items():
-            watermark = asked[Partition(source, 0)]
-            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
+        self._ends = dict(watermarks)
+        self._looked_at, self._told = listing, False
+        return stable
+
+    def _look_at(self, some: AbstractSet[Partition]) -> dict[Partition, int]:
+        """Read some ends anew; the others stay as the last look at all has found them.
+
+        Returns:
+            The stable ends of those partitions that had arrivals.
+        """
+        asked, stable = self._offsets.both_ends(some, self.arrived & some)
+        self.barriers.check(asked)
+        self.watermarks.ends.update(asked)
+        self._ends.update(asked)
+        return stable
 
     @property
-    def partitions(self) -> Mapping[Partition, str]:
-        """Every partition of rows that is read → the source of its rows."""
-        return self._listing.partitions
+    def is_still(self) -> bool:
+        """Whether ``observe`` has asked for no end last, and no row waits for its barrier."""
+        return not self.looked_at and not self._behind
 
     def _list(self) -> None:
         """Renew the list of topics if it is old, or if decisions came since it was read."""
@@ -258,37 +294,23 @@ class Intake:
         if self._listing.seen != self.decisions.seen or due:
             wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
             counts = self._offsets.partitions(wanted.topics)
-            self._listing = wanted.listing(self.decisions, counts)
-            self._list_at = _ask_again(now, _RELIST_S)
-            self._describe()
+            if self._listed != (seen := (self.decisions.seen, counts)):
+                self._listing, self._listed = wanted.listing(self.decisions, counts), seen
+            self._list_at = ask_again(now, _RELIST_S)
+            self._described.renew({name: n for name, n in self._listing.counts.items() if n})
 
-    def _describe(self) -> None:
-        """Describe the listed topics if their list has changed, or the description is old."""
-        now = time.monotonic()
-        counts = {name: count for name, count in self._listing.counts.items() if count}
-        known = {name: topic.partitions for name, topic in self.row_topics.items()}
-        if known != counts or now >= self._describe_at:
-            found = self._offsets.described(counts)
-            self.row_topics = {name: found[name] for name in counts if name in found}
-            self._describe_at = _ask_again(now, _DESCRIBE_S)
+    @property
+    def row_topics(self) -> Mapping[str, RowTopic]:
+        """The row topics that exist, see ``DescribedTopics``."""
+        return self._described.row_topics
 
     def identify(self, names: Collection[str]) -> None:
         """Describe these topics, because their rows are about to be applied.
 
-        Those of which new ends were just read are described already.
-
         Raises:
             StackError: Kafka does not answer.
         """
-        if unknown := set(names) - self._identified:
-            self._take_description(unknown, self._offsets.described(unknown))
-
-    def _take_description(self, names: Collection[str], found: Mapping[str, RowTopic]) -> None:
-        """Take what topics are now; those that are not found do not exist."""
-        others = {name: topic for name, topic in self.row_topics.items() if name not in names}
-        if (known := {**others, **found}) != self.row_topics:
-            self.row_topics = known
-        self._identified.update(names)
+        self._described.identify(names)
 
     def settle(self) -> bool:
         """Find out which ends are safe by now, and which closures are known.
@@ -357,9 +379,3 @@ class Intake:
             if now - self._missing_since.setdefault(who, now) >= _LOUD_S:
                 log.warning("rows_delayed", rows_of=who, reason=what)
                 self._missing_since[who] = now
-
-
-def _ask_again(since: float, pause_s: float) -> float:
-    """When to repeat a question that was asked at ``since`` and is answered now."""
-    now = time.monotonic()
-    return since + max(pause_s, _ASK_SHARE * (now - since))

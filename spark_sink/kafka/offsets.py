@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from time import monotonic
 
 from confluent_kafka import (
     IsolationLevel,
@@ -30,6 +30,13 @@ log = logger(__name__)
 
 _REQUEST_TIMEOUT_S = 5.0
 _CHUNK = 1_000
+_DESCRIBE_S = 5.0
+"""Seconds after which the topics of an unchanged list are described again. A topic whose rows are
+about to be applied is described just before (``identify``): if it was made anew between two lists,
+only its id shows that."""
+_ASK_SHARE = 20
+"""A question about topics is repeated only after this many times the time that its answer took,
+unless there is a reason: there may be thousands of topics."""
 SILENT_S = 20.0
 """Seconds of refusals after which a client is made anew.
 
@@ -184,7 +191,7 @@ class OffsetReader:
         try:
             yield
         except StackError:
-            now = monotonic()
+            now = time.monotonic()
             if self._refused_since is None:
                 self._refused_since = now
             elif now - self._refused_since >= SILENT_S:
@@ -204,3 +211,60 @@ def _topic_id(told: Uuid | None) -> str:
         return ""
     halves = (told.get_most_significant_bits(), told.get_least_significant_bits())
     return str(told) if any(halves) else ""
+
+
+class DescribedTopics:
+    """The row topics, described as often as it is worth it.
+
+    Attributes:
+        row_topics: The row topics that exist, as described last. Each change, and each new
+            description of the listed topics, makes a new object.
+    """
+
+    def __init__(self, offsets: OffsetReader) -> None:
+        self.row_topics: Mapping[str, RowTopic] = {}
+        self._offsets = offsets
+        self._describe_at = 0.0
+        self._identified: set[str] = set()
+
+    def renew(self, counts: Mapping[str, int]) -> None:
+        """Describe the listed topics if their list has changed, or the description is old.
+
+        Args:
+            counts: Topic that exists → number of its partitions.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        now = time.monotonic()
+        known = {name: topic.partitions for name, topic in self.row_topics.items()}
+        if known != counts or now >= self._describe_at:
+            found = self._offsets.described(counts)
+            self.row_topics = {name: found[name] for name in counts if name in found}
+            self._describe_at = ask_again(now, _DESCRIBE_S)
+
+    def begin_round(self) -> None:
+        """Note that ends were just read: what is described from now on was so after that."""
+        self._identified.clear()
+
+    def identify(self, names: Collection[str]) -> None:
+        """Describe those of some topics that were not described since the round began.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        if unknown := set(names) - self._identified:
+            self.take(unknown, self._offsets.described(unknown))
+
+    def take(self, names: Collection[str], found: Mapping[str, RowTopic]) -> None:
+        """Take what topics are now; those that are not found do not exist."""
+        others = {name: topic for name, topic in self.row_topics.items() if name not in names}
+        if (known := {**others, **found}) != self.row_topics:
+            self.row_topics = known
+        self._identified.update(names)
+
+
+def ask_again(since: float, pause_s: float) -> float:
+    """When to repeat a question that was asked at ``since`` and is answered now."""
+    now = time.monotonic()
+    return since + max(pause_s, _ASK_SHARE * (now - since))

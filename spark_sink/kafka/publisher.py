@@ -18,6 +18,9 @@ from shardmerge.spark_sink.planning.progress import with_times
 
 _PAUSE_S = 0.2
 """Least seconds between two records of one target: people read them."""
+_SHARE = 10
+"""A record is made after this many times the time that the last one took, to leave time for rows:
+a target may have thousands of shards."""
 _FLUSH_S = 10.0
 
 
@@ -37,6 +40,7 @@ class ProgressPublisher:
         self._format = format_
         self._sent: dict[TargetTable, SinkProgress] = {}
         self._sent_at: dict[TargetTable, float] = {}
+        self._next_at: dict[TargetTable, float] = {}
         self._producer = producer(
             kafka,
             {
@@ -49,8 +53,17 @@ class ProgressPublisher:
 
     def is_due(self, target: TargetTable) -> bool:
         """Whether a record of this target may be sent now."""
-        sent_at = self._sent_at.get(target)
-        return sent_at is None or time.monotonic() - sent_at >= _PAUSE_S
+        sent_at, made_at = self._sent_at.get(target), self._next_at.get(target, 0.0)
+        now = time.monotonic()
+        return (sent_at is None or now - sent_at >= _PAUSE_S) and now >= made_at
+
+    def took(self, target: TargetTable, seconds: float) -> None:
+        """Note how long a record of this target has taken to make."""
+        self._next_at[target] = time.monotonic() + _SHARE * seconds
+
+    def is_due_soon(self, target: TargetTable) -> bool:
+        """Whether it is worth waiting less than usual for the moment at which one may be sent."""
+        return time.monotonic() >= self._next_at.get(target, 0.0) - _PAUSE_S
 
     def offer(self, record: SinkProgress) -> SinkProgress:
         """Send the record, and return it with its times.

@@ -100,6 +100,13 @@ class Waits:
             is_wanted = True
         return _SHORT_S if is_wanted else 0.0
 
+    def arrived(self, known: AbstractSet[Partition]) -> AbstractSet[Partition]:
+        """Those of ``known`` in which records arrived since the last call, or may have arrived."""
+        if not self._tail.is_asleep:
+            # Nobody may have waited since. While the tail sleeps, its records must end a wait.
+            self._arrivals.wait(0.0, rows=True)
+        return self._arrivals.take_found(known)
+
     def check(self, rows_came: bool) -> None:
         """Make a new consumer for ``Arrivals`` if it misses rows again and again.
 

@@ -60,6 +60,7 @@ class SinkMeter:
     _statements: Counter[tuple[str, str]] = field(default_factory=Counter)
     _statement_times: dict[str, Durations] = field(default_factory=dict)
     _batches: Durations = field(default_factory=Durations)
+    _rounds: Durations = field(default_factory=Durations)
     _reported: dict[TargetTable, _Reported] = field(default_factory=dict)
     _lags: Lags = field(default_factory=Lags)
     _round_s: float = 0.0
@@ -103,9 +104,10 @@ class SinkMeter:
         for shard in record.shards:
             self._lags.take((record.target, shard.shard), shard.offset, shard.parked, now_s)
 
-    def round_ended(self, now_s: float) -> None:
-        """The driver's loop has ended a round."""
+    def round_ended(self, now_s: float, seconds: float) -> None:
+        """The driver's loop has ended a round that took so long."""
         self._round_s = now_s
+        self._rounds = self._rounds.plus(seconds)
 
     def samples(self, now_s: float, *, per_shard: bool = False) -> Iterator[Sample]:
         """The metrics at a time, in seconds since 1970.
@@ -115,6 +117,7 @@ class SinkMeter:
             per_shard: Whether there are samples for every shard, too.
         """
         yield Sample(catalog.SINK_BATCHES, (), self._batches)
+        yield Sample(catalog.SINK_ROUNDS, (), self._rounds)
         if self._round_s:
             yield Sample(catalog.SINK_ROUND, (), self._round_s)
         yield from _counts(catalog.SINK_ROWS, self._rows)

@@ -102,6 +102,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     available: dict[Partition, tuple[int, int]] = {}
     ordered: dict[Stream, dict[Partition, tuple[int, int]]] = {}
     for partition, end in state.safe_ends.items():
+        if end == state.rows.at(partition).offset:
+            continue
         owners = decisions.streams.get(partition.stream, ())
         if len(owners) != 1:
             continue
@@ -147,8 +149,12 @@ def _plan_target(
     reached = frontier(target, executed)
     own, later = rows_stops(target, open_now), fixup_stops(target, open_now)
     stops, blocked = {}, {}
-    for shard in target.shards.values():
-        name = shard.shard
+    named = own.keys() | later.keys() | restarts.keys() | state.loads.keys()
+    named |= target.awaited.latest().keys()
+    for name, shard in target.shards.items():
+        # Mostly nothing concerns a shard, and there may be thousands.
+        if name not in named and not shard.key_changes and shard.passes(reached):
+            continue
         restart = restarts.get(name)
         anew = None if restart is None else (restart.index, restart.reason)
         asked = target.awaited.since(name)

@@ -91,15 +91,46 @@ def progress_of(
         rows=row_count,
         open=tuple(_statement(s, standing.stage) for s in plan.open),
         shards=tuple(
-            replace(
-                _shard(s, decisions, plan, rows, standing, running=running),
-                parked=rows.parked(s),
-                overwritten=standing.key_collisions.get(s, 0),
-            )
-            for s in sorted(shards)
+            _progress(s, decisions, plan, rows, standing, running=running) for s in sorted(shards)
         ),
         failure=standing.failure,
         drift=standing.drift,
+    )
+
+
+def _progress(
+    shard: ShardId,
+    decisions: Decisions,
+    plan: TargetPlan,
+    rows: RowProgress,
+    standing: Standing,
+    *,
+    running: OpenStatement | Truncation | None,
+) -> ShardProgress:
+    partitions, parked = rows.partitions_of(shard), 0
+    for partition in partitions:
+        parked += max(rows.watermarks.end(partition) - rows.at(partition).offset, 0)
+    if parked == 0 and plan.closed is None and _is_plain(shard, decisions, plan, rows, standing):
+        found = ShardProgress(shard, sum(rows.at(partition).offset for partition in partitions))
+    else:
+        found = _shard(shard, decisions, plan, rows, standing, running=running)
+    overwritten = standing.key_collisions.get(shard, 0)
+    if not parked and not overwritten:
+        return found
+    return replace(found, parked=parked, overwritten=overwritten)
+
+
+def _is_plain(
+    shard: ShardId, decisions: Decisions, plan: TargetPlan, rows: RowProgress, standing: Standing
+) -> bool:
+    """Whether nothing is said of a shard without rows that wait, as of most of thousands."""
+    return (
+        shard not in plan.stops
+        and shard not in standing.holds
+        and shard not in standing.truncations
+        and shard not in rows.watermarks.strays
+        and shard not in decisions.targets[plan.target].paused
+        and len(decisions.streams[stream_of(shard, decisions.topics)]) == 1
     )
 
 
@@ -136,7 +167,9 @@ def with_times(record: SinkProgress, before: SinkProgress | None, now_ms: int) -
             replace(s, since_ms=statements.get((s.version, s.ordinal, s.state), now_ms))
             for s in record.open
         ),
-        shards=tuple(replace(s, since_ms=stands_since(s)) for s in record.shards),
+        shards=tuple(
+            replace(s, since_ms=stands_since(s)) if s.waiting else s for s in record.shards
+        ),
     )
 
 

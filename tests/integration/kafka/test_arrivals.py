@@ -77,6 +77,9 @@ def test_a_committed_row_ends_a_wait_and_an_open_transaction_does_not(
     assert waited(followed, 0.7, rows=True) == (False, False), "one row ends one wait"
     send(producer, OTHERS)
     assert waited(followed, LONG_S, rows=True) == (True, False)
+    known = {Partition(topic, 0) for topic in (ROWS, OTHERS)}
+    assert followed.take_found(known) == known
+    assert followed.take_found(known) == set(), "each is told once"
 
 
 def test_rows_do_not_end_a_wait_for_more_rows_and_a_decision_does(
@@ -96,6 +99,8 @@ def test_a_backlog_is_left_alone_until_somebody_waits_for_rows_again(
     send(producer, ROWS, 5_000)
     assert waited(followed, 1.0, rows=True) == (False, False)
     ends = ends_of(stack, DDL, ROWS, OTHERS)
+    followed.take_found(ends.keys())
+    assert followed.take_found(ends.keys()) == {Partition(ROWS, 0)}, "nobody would see more"
     assert not followed.follow(ends), "just added"
     deadline = time.monotonic() + LONG_S
     while not followed.follow(ends):

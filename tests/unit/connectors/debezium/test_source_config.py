@@ -215,7 +215,7 @@ def test_shards_that_share_a_topic_are_moved_there_and_nothing_else_is() -> None
         "type": "io.debezium.transforms.ByLogicalTableRouter",
         "topic.replacement": "m.t",
         "key.enforce.uniqueness": "true",
-        "logical.table.cache.size": "4096",
+        "logical.table.cache.size": "65536",
     }
     assert re.fullmatch(pattern, "s7.app.t_1")
     signals = topics.row_topic(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -28,3 +28,18 @@ def test_what_is_not_known_is_refused_once_and_known_when_asked_again(
     with pytest.raises(KafkaException, match=r"No leaders found|gave no offset for a/0"):
         ask(admin)
     assert ask(admin) == {("a", 0): 7}
+
+
+def test_thousands_of_partitions_are_asked_for_in_parts() -> None:
+    sizes: list[int] = []
+
+    class Sized(ToyAdmin):
+        def list_offsets(self, partitions: Any, **_settings: Any) -> Any:
+            sizes.append(len(partitions))
+            return super().list_offsets(partitions)
+
+    asked = {TopicPartition("a", number): OffsetSpec.latest() for number in range(1_200)}
+    admin = cast(AdminClient, Sized(lambda _topic, number: number))
+    found = partition_offsets(admin, asked, IsolationLevel.READ_COMMITTED, 1.0)
+    assert found == {("a", number): number for number in range(1_200)}
+    assert sizes == [500, 500, 200]

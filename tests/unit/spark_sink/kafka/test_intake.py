@@ -132,7 +132,7 @@ def test_shards_of_a_shared_topic_follow_their_sources_barriers() -> None:
         intake.barriers.tails[source].record(0)
     intake.observe()
     one, two = (Partition("merged.t", 0, shard) for shard in (A, GONE))
-    assert intake.partitions == {one: "s1", two: "s2"}
+    assert intake.looked_at == {one: "s1", two: "s2"}
     intake.barriers.tails["s2"].reached(10)
     intake.settle()
     assert intake.barriers.safe_ends == {two: 10}
@@ -363,3 +363,74 @@ def test_a_notice_stays_while_the_registry_is_away() -> None:
     away = False
     intake.read(0)
     assert intake.scans == {("s1", "app.a"): [1]}
+
+
+class Counting(Offsets):
+    """Takes half a second to answer about ends, and remembers the question."""
+
+    def __init__(self, now: list[float]) -> None:
+        super().__init__()
+        self.now = now
+        self.questions: list[set[Partition]] = []
+
+    def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        asked = set(partitions)
+        self.questions.append(asked)
+        self.now[0] += 0.5
+        return super().high_watermarks(asked)
+
+
+class Asleep:
+    is_asleep = True
+
+
+class Followed:
+    """Arrivals that see every partition, and ``found`` in some."""
+
+    def __init__(self) -> None:
+        self.found: set[Partition] = set()
+
+    def take_found(self, known: Collection[Partition]) -> set[Partition]:
+        return self.found
+
+
+def test_a_calm_sink_of_many_shards_does_not_ask_for_all_ends_in_every_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.intake.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("shardmerge.spark_sink.planning.partial_looks.FEW", 1)
+    offsets, told = Counting(now), Followed()
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, Asleep()), arrivals=cast(Any, told))
+    third = ShardId("s1", "app", "c")
+    for record in (
+        decision(1, A, 10, offset=0),
+        decision(2, B, 20, offset=1),
+        decision(3, third, 20, offset=2),
+    ):
+        intake.decisions.add(record)
+        intake.barriers.tails["s1"].record(record.version - 1)
+    intake.barriers.tails["s1"].reached(10)
+
+    def ask(*, is_calm: bool = True) -> int:
+        """How many ends of row topics are asked for."""
+        offsets.questions.clear()
+        intake.observe(is_calm=is_calm)
+        return len(offsets.questions[0] - {Partition("p.ddl", 0), Partition("s1", 0)})
+
+    assert ask() == 3, "the first time"
+    intake.settle()
+    now[0] = 12.0
+    assert ask() == 3, "long ago"
+    assert (ask(), intake.is_still) == (0, True)
+    told.found = {Partition("s1.app.a", 0)}
+    assert (ask(), intake.is_still) == (1, False)
+    told.found = set()
+    before = intake.watermarks
+    intake.settle()
+    now[0] = 20.0
+    assert ask(is_calm=False) == 3, "something waits for it"
+    assert intake.watermarks is not before
+    assert ask() == 0
+    intake.decisions.add(decision(4, A, 30, offset=3))
+    assert ask() == 3, "a proof about the decision needs it"

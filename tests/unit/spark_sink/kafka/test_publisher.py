@@ -47,3 +47,19 @@ def test_a_change_is_sent_at_once_and_the_same_again_after_a_while(
     now[0] += RENEWED_S
     publisher.offer(SinkProgress(T, 1, 5))
     assert kept.sent == ["m.t"] * 3
+
+
+def test_a_record_that_takes_long_is_made_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(module, "producer", lambda *_: Producer())
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.publisher.time.monotonic", lambda: now[0])
+    publisher = ProgressPublisher(Kafka("b:1"), "progress")
+    assert publisher.is_due(T)
+    publisher.took(T, 0.3)
+    now[0] += 2.5
+    assert not publisher.is_due_soon(T)
+    now[0] += 0.4
+    assert not publisher.is_due(T)
+    assert publisher.is_due_soon(T)
+    now[0] += 0.2
+    assert publisher.is_due(T)

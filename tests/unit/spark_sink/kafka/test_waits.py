@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 import pytest
@@ -59,6 +60,9 @@ class Told:
         self.waits.append((timeout_s, rows))
         self.clock.now += timeout_s if self.ends_after is None else self.ends_after
         return self.is_wanted and self.ends_after is not None
+
+    def take_found(self, known: AbstractSet[Partition]) -> AbstractSet[Partition]:
+        return {*known, ROWS}
 
     def close(self) -> None:
         self.closed += 1
@@ -169,3 +173,14 @@ def test_who_does_not_tell_of_rows_three_times_in_a_row_is_renewed(
     waits.wait(0.5, ENDS, lacks=False)
     waits.check(True)
     assert told.closed == 1
+
+
+def test_what_arrived_meanwhile_is_collected_unless_it_must_wake_the_tail(
+    parts: tuple[Waits, Tail, Told],
+) -> None:
+    waits, tail, told = parts
+    assert waits.arrived({DDL}) == {ROWS, DDL}
+    assert told.waits == [(0.0, True)]
+    tail.sleep()
+    assert waits.arrived({DDL}) == {ROWS, DDL}
+    assert len(told.waits) == 1

@@ -49,8 +49,9 @@ def test_batches_statements_and_failures_are_counted() -> None:
     meter.task_failed(TaskFailure("gone"))
     meter.statement_ended(T, "refused", 0.02)
     meter.statement_ended(T, "done", 7.0)
-    meter.round_ended(77.0)
+    meter.round_ended(77.0, 0.03)
     assert value(meter, catalog.SINK_BATCHES) == Durations().plus(0.2)
+    assert value(meter, catalog.SINK_ROUNDS) == Durations().plus(0.03)
     assert value(meter, catalog.SINK_RETRIES, "merged.t") == 1
     assert value(meter, catalog.SINK_RETRIES, "") == 1
     assert value(meter, catalog.SINK_STATEMENTS, "merged.t", "done") == 1

@@ -157,6 +157,12 @@ class Published:
         self.records.append(record)
         return record
 
+    def is_due_soon(self, target: TargetTable) -> bool:
+        return True
+
+    def took(self, target: TargetTable, seconds: float) -> None:
+        pass
+
 
 class NoStatements:
     busy: frozenset[TargetTable] = frozenset()

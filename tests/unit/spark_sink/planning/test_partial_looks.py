@@ -1,0 +1,69 @@
+"""When all ends are asked for, and which ones otherwise."""
+
+from __future__ import annotations
+
+from shardmerge.schemas.model.names import ShardId
+from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.planning.partial_looks import FEW, PartialLooks, behind, parts_of
+
+MANY = [Partition(f"s1.app.t{n}", 0) for n in range(FEW)]
+ONE, OTHER = MANY[:2]
+
+
+def looked(took_s: float = 0.5) -> PartialLooks:
+    looks = PartialLooks()
+    assert looks.wanted((), 0, 0.0, is_calm=True) is None
+    looks.took(0.0, took_s)
+    return looks
+
+
+def test_few_partitions_are_asked_for_in_every_round() -> None:
+    assert looked().wanted(MANY[1:], FEW - 1, 1.0, is_calm=True) is None
+
+
+def test_of_many_only_those_are_asked_for_in_which_records_arrived() -> None:
+    looks = looked()
+    assert looks.wanted(MANY, FEW, 1.0, is_calm=True) == frozenset()
+    looks.warm([ONE, Partition("p.ddl", 0)], 2.0)
+    assert looks.wanted(MANY, FEW, 2.0, is_calm=True) == frozenset({ONE})
+    looks.warm([OTHER], 6.0)
+    assert looks.wanted(MANY, FEW, 6.9, is_calm=True) == frozenset({ONE, OTHER})
+    assert looks.wanted(MANY, FEW, 7.1, is_calm=True) == frozenset({OTHER})
+
+
+def test_all_are_asked_for_again_after_a_share_of_the_time_that_the_answer_took() -> None:
+    looks = looked(took_s=0.5)
+    assert looks.wanted(MANY, FEW, 10.4, is_calm=True) is not None
+    assert looks.wanted(MANY, FEW, 10.5, is_calm=True) is None
+
+
+def test_the_parts_of_a_shared_partition_count() -> None:
+    assert looked().wanted([ONE], FEW, 1.0, is_calm=True) == frozenset()
+
+
+def test_all_are_asked_for_when_most_are_warm() -> None:
+    looks = looked()
+    looks.warm(MANY[: FEW // 2 - 1], 1.0)
+    assert looks.wanted(MANY, FEW, 1.0, is_calm=True) is not None
+    looks.warm(MANY[: FEW // 2], 1.0)
+    assert looks.wanted(MANY, FEW, 1.0, is_calm=True) is None
+
+
+def test_that_is_sooner_while_something_waits_for_it() -> None:
+    looks = looked(took_s=0.5)
+    assert looks.wanted(MANY, FEW, 1.9, is_calm=False) is not None
+    assert looks.wanted(MANY, FEW, 2.0, is_calm=False) is None
+
+
+def test_a_shared_partition_stands_for_its_parts() -> None:
+    parts = {Partition("m.t", 0, ShardId(source, "app", "t")): source for source in ("s1", "s2")}
+    listed = {ONE: "s1", **parts}
+    assert parts_of(None, listed) == listed
+    assert parts_of({ONE}, listed) == {ONE: "s1"}
+    assert parts_of({Partition("m.t", 0)}, listed) == parts
+
+
+def test_partitions_that_have_grown_stay_until_their_ends_are_safe() -> None:
+    known = {ONE: "s1", OTHER: "s1", MANY[2]: "s1"}
+    ends, safe = {ONE: 5, OTHER: 5, MANY[2]: 5}, {OTHER: 5}
+    assert behind(known, {ONE, OTHER}, ends, safe) == {ONE: "s1"}
