@@ -359,8 +359,8 @@ class Target(Protocol):
         ...
 
     @property
-    def loads(self) -> Loads | None:
-        """First loads; None for a kind of target that has none."""
+    def loads(self) -> Loads:
+        """First loads."""
         ...
 
     @property

@@ -32,7 +32,7 @@ class LoadBook:
     """The first loads of one driver's shards.
 
     Args:
-        target: Stores them; None for a kind of target that has no loads.
+        target: Stores them; None where the sink loads nothing.
         intake, rows: What is decided, and how far rows are applied.
         sources: Names of the sources whose first rows the sink reads. Of loads of other sources it
             is only remembered whether they have brought rows.

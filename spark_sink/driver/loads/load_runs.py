@@ -49,7 +49,7 @@ class LoadRuns:
 
     Args:
         pipeline: Says which sources the sink reads itself.
-        target: Stores loads, and runs chunks; None for a kind of target that has no loads.
+        target: Stores loads, and runs chunks; None where the sink loads nothing.
         jobs: Asks the sources.
         intake, rows: What is decided, and how far rows are applied.
         epoch: The writer epoch.

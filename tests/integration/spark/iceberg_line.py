@@ -61,12 +61,13 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
     driver = Driver(
         pipeline, intake=Intake(pipeline, OffsetReader(Kafka(bootstrap)), tail, format_),
         control=target.state, journal=target.journal(epoch), statements=statements,
-        runner=target.batches, publisher=publisher, epoch=epoch,
+        runner=target.batches, publisher=publisher, epoch=epoch, loads=target.loads,
     )  # fmt: skip
     try:
         driver.load()
         yield lambda: bool(driver.step(0.02) or statements.busy)
     finally:
+        driver.stop()
         statements.stop()
         publisher.close()
         tail.close()
@@ -158,7 +159,7 @@ class ReadLine:
         # Every batch is a job of Spark's: its workers decode the rows.
         batches = replace(parsed.sink, spark_min_records=1)
         self.pipeline = replace(parsed, sources=(source,), target=target, sink=batches)
-        self._kind = kind
+        self.kind = kind
         self._rest = ConnectRest(stack.connect_url)
         self._reader = TopicReader(stack.kafka)
         self._producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
@@ -180,7 +181,7 @@ class ReadLine:
         self._rest.close()
 
     def sink(self) -> Any:
-        return sink(self._kind, self.pipeline)
+        return sink(self.kind, self.pipeline)
 
     def decide(self) -> None:
         """What the agents do with the schema changes that came."""
@@ -209,9 +210,9 @@ class ReadLine:
     def found(self) -> list[dict[str, Any]]:
         """The target's rows; none before it is there."""
         target = f"{self.pipeline.name}.t"
-        if not self._kind.session.catalog.tableExists(f"lake.{target}"):
+        if not self.kind.session.catalog.tableExists(f"lake.{target}"):
             return []
-        return rows_of(self._kind, target)
+        return rows_of(self.kind, target)
 
     def stored(self, topic: str) -> list[bytes | None]:
         """The values in the first partition of a topic."""
