@@ -33,6 +33,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.driver.loop import Driver
@@ -165,7 +166,7 @@ class ReadLine:
         self._producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
         self._tracker = Refold(TrackerHandler(self.pipeline))
         self._coordinator = Refold(CoordinatorHandler(self.pipeline))
-        self._folded_to = self._logged = 0
+        self._folded_to = self._logged = self._commanded = 0
 
     def deploy(self) -> None:
         """Topics and connector, until it runs."""
@@ -197,6 +198,15 @@ class ReadLine:
                 for answer in self._sends(self._coordinator, logged):
                     self._send(answer)
         self._folded_to = extent.end
+        self._producer.flush()
+
+    def command(self, command: OperatorCommand) -> None:
+        """An operator's command, as the agents get it."""
+        name = topics.commands(self.pipeline).name
+        record = StoredRecord(name, 0, self._commanded, b"", codec.encode(command))
+        self._commanded += 1
+        for answer in self._sends(self._coordinator, record):
+            self._send(answer)
         self._producer.flush()
 
     def _sends(self, fold: Refold, record: StoredRecord) -> tuple[Send, ...]:
