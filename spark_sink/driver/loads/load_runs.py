@@ -217,7 +217,7 @@ class LoadRuns:
         if self._chunks is None or self._copies is None:
             return False
         self._copies.tidy()
-        if not self._book.active:
+        if not self._book.active and not self._book.unsettled:
             return False
         plans = {plan.target: plan for plan in batch.targets}
         went_on = self._move(plans)
