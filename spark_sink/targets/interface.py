@@ -27,6 +27,7 @@ from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
 
 from .drift_interface import DriftStore, TableLooks
 
@@ -93,6 +94,10 @@ class WriterState(Protocol):
 
     def swaps(self) -> int:
         """The number of the latest rebuild whose table is in its target's place; 0 without one."""
+        ...
+
+    def changed_wheres(self) -> Sequence[ChangedWhere]:
+        """The conditions that rebuilds have changed whose tables are in place, in order."""
         ...
 
     def rows(self) -> dict[TargetTable, int]:
@@ -342,11 +347,7 @@ class Lease(Protocol):
 
 
 class Target(Protocol):
-    """One pipeline's target.
-
-    Attributes:
-        state, batches: See ``WriterState`` and ``Batches``.
-    """
+    """One pipeline's target."""
 
     @property
     def state(self) -> WriterState:

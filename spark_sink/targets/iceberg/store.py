@@ -23,6 +23,7 @@ from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
@@ -109,6 +110,10 @@ class IcebergStore:
     def closed_targets(self) -> Mapping[TargetTable, Closing]:
         """None: Iceberg targets are neither cut over nor rebuilt."""
         return {}
+
+    def changed_wheres(self) -> tuple[ChangedWhere, ...]:
+        """See the protocol; Iceberg tables are not rebuilt."""
+        return ()
 
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""
