@@ -21,7 +21,7 @@ from shardmerge.schemas.model.policies import Mode
 from .connector_properties import KEY, connector_properties
 from .kafka_client import parse_client, texts
 from .lineage.open_lineage import OpenLineage
-from .routes import check_keys, check_routes, one_of, routing_rule
+from .routes import check_keys, check_loads_into_iceberg, check_routes, one_of, routing_rule
 from .secrets import reference
 from .settings import (
     CCOMPAT,
@@ -153,16 +153,8 @@ def _first_load(source: Source, pipeline: Pipeline) -> None:
             hint="leave snapshot_mode out",
             code="SM-5204",
         )
-    if pipeline.target.kind != "iceberg":
-        return
-    for rule in pipeline.routes:
-        if (rule.ignore or rule.keeps_truncated) and re.fullmatch(rule.source, source.name):
-            raise ConfigError(
-                f"source {source.name}: snapshot 'spark' does not write to an Iceberg target whose "
-                "route ignores operations, or keeps the rows of a TRUNCATE",
-                hint="leave snapshot out: Debezium's snapshot brings the rows",
-                code="SM-5204",
-            )
+    if pipeline.target.kind == "iceberg":
+        check_loads_into_iceberg(pipeline.routes, source.name)
 
 
 def _row_topic(pipeline: Pipeline, name: str) -> None:
