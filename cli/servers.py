@@ -19,6 +19,7 @@ from shardmerge.cli.checks.server_rules import (
     target_findings,
 )
 from shardmerge.cli.checks.value_rules import unread_findings, value_findings, year_findings
+from shardmerge.cli.loads.replica_findings import replica_findings
 from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.sources.unread_tables import unread_tables
 from shardmerge.schemas.model.charsets import charset_name
@@ -70,6 +71,9 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         routes,
         needs_keys=needs_keys,
     )
+    for source in pipeline.sources:
+        if source.load_host and source.name in tables:
+            found += replica_findings(source, _routed(source, tables[source.name], routes))
     found += overlap_findings(ranges, routes)
     found += forecast_findings(pipeline, definitions)
     if pipeline.target.catalog is not None:
@@ -92,6 +96,14 @@ def _targets(pipeline: Pipeline, tables: Mapping[str, Sequence[SourceTable]]) ->
         for table in captured:
             found.update(route(pipeline.routes, ShardId(source, table.database, table.table)))
     return sorted(found)
+
+
+def _routed(
+    source: Source, tables: Sequence[SourceTable], rules: Sequence[RoutingRule]
+) -> list[ShardId]:
+    """The shards among the tables of a source."""
+    shards = (ShardId(source.name, table.database, table.table) for table in tables)
+    return [shard for shard in shards if route(rules, shard)]
 
 
 def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:

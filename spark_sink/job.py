@@ -30,6 +30,7 @@ from shardmerge.schemas.model.errors import (
     StateReplaced,
     TargetError,
 )
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -48,6 +49,7 @@ from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.kafka.topic_tail import TopicTail
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
+from shardmerge.spark_sink.rebuilding.changed_where import routes_in_force
 from shardmerge.spark_sink.rebuilding.merge import Merge
 from shardmerge.spark_sink.targets.interface import Target
 from shardmerge.spark_sink.targets.kinds import open_target
@@ -121,6 +123,7 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
         if _may_write(settings, pipeline, target, role, stopped):
             epoch = _when_target_answers(partial(_take_over, target), stopped)
             log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
+            merge = _when_target_answers(partial(_in_force, merge, target), stopped)
             reach("epoch-taken")
             driving = _Driving(settings, merge, target, format_, role, epoch, lineage)
             driving.run(stopped)
@@ -128,6 +131,20 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
         stop_metrics()
         target.close()
     log.info("sink_ended", pipeline=merge.state_name)
+
+
+def _in_force(merge: Merge, target: Target) -> Merge:
+    """The merge, with the conditions of routes that the target's tables have."""
+    routes = routes_in_force(merge.pipeline.routes, target.state.changed_wheres())
+    for file, here in zip(merge.pipeline.routes, routes, strict=True):
+        if file.where != here.where:
+            log.warning(
+                "where_replaced",
+                target=TargetTable(here.target_database, here.target_table),
+                where=here.where,
+                file_where=file.where,
+            )
+    return replace(merge, pipeline=replace(merge.pipeline, routes=routes))
 
 
 def _may_write(
@@ -204,7 +221,13 @@ class _Driving:
             watch.start()
         try:
             with self.lineage.told_of(driver):
-                _run_steps(driver, pipeline.sink.poll_interval_ms / 1000, keeper, stopped)
+                _run_steps(
+                    driver,
+                    self._check_routes,
+                    pipeline.sink.poll_interval_ms / 1000,
+                    keeper,
+                    stopped,
+                )
         finally:
             if settings.metrics_port:
                 watch.stop()
@@ -213,6 +236,22 @@ class _Driving:
             publisher.close()
             tail.close()
             arrivals.close()
+
+    def _check_routes(self) -> None:
+        """Check that no rebuild has changed a condition since the routes were read.
+
+        Called when the driver knows which rebuild was the last one; it notices later ones.
+
+        Raises:
+            StateReplaced: One has.
+        """
+        routes = self.merge.pipeline.routes
+        if routes_in_force(routes, self.target.state.changed_wheres()) != routes:
+            raise StateReplaced(
+                "a rebuild has changed the condition of a route",
+                hint="the sink reads its state anew",
+                code="SM-6511",
+            )
 
 
 def _serve_metrics(settings: SinkSettings, role: SinkRole) -> Callable[[], None]:
@@ -226,7 +265,11 @@ def _serve_metrics(settings: SinkSettings, role: SinkRole) -> Callable[[], None]
 
 
 def _run_steps(
-    driver: Driver, poll_interval_s: float, keeper: LeaseKeeper, stopped: Stopped
+    driver: Driver,
+    check_routes: Callable[[], None],
+    poll_interval_s: float,
+    keeper: LeaseKeeper,
+    stopped: Stopped,
 ) -> None:
     """Run the driver's steps until ``stopped`` is requested; try again while a server is away."""
     loaded, moved, checked_at = False, True, time.monotonic()
@@ -235,6 +278,7 @@ def _run_steps(
         try:
             if not loaded:
                 driver.load()
+                check_routes()
                 loaded = True
             wait_s = driver.gathering_s if moved else poll_interval_s
             moved = driver.step(wait_s, idle=not moved)

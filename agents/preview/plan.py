@@ -59,7 +59,6 @@ class Plan:
         """The shards that are held at the end, and were not held before, sorted."""
         return left_held(self.before, self.after)
 
-
     @property
     def untouched(self) -> tuple[ShardId, ...]:
         """The shards whose steps all concern tables that are no shards, sorted.

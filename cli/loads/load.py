@@ -13,7 +13,7 @@ from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import ShowGroup, json_option, pipeline_option, wait_option
 from shardmerge.cli.parameters import Shard, by_option, login_name, read_pipeline
 from shardmerge.cli.screen import print_json, progress_of
-from shardmerge.schemas.model.errors import ConfigError, StackError
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.loading.load_estimate import (
@@ -25,11 +25,10 @@ from shardmerge.spark_sink.loading.load_estimate import (
 )
 from shardmerge.spark_sink.loading.load_state import ChunkState, Load
 from shardmerge.spark_sink.sources.table_reader import TableReader
-from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
-from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 from .again import command_for
 from .load_shapes import LoadProgress, ShownLoad
+from .stored_loads import ReadLoads, stored_loads
 
 _LOOK_S = 1.0
 
@@ -49,7 +48,8 @@ def load() -> None:
 def show(path: Path, watch: bool, as_json: bool) -> None:
     """Show how far the first loads of sources with `snapshot = "spark"` are.
 
-    The target says how many rows are loaded. The sources estimate how many rows there are, if they
+    The target says how many rows are loaded; an Iceberg target is read by a Spark that is started
+    for it. The sources estimate how many rows there are, if they
     answer. `shardmerge command pause` stops the load of a shard, and `resume` lets it go on.
 
     Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when the target does not
@@ -57,24 +57,26 @@ def show(path: Path, watch: bool, as_json: bool) -> None:
     """
     with telling_errors():
         pipeline = read_pipeline(path)
-        if pipeline.target.kind == "iceberg":
-            raise ConfigError("an Iceberg target has no first loads", code="SM-5204")
-        read = loads_of(pipeline)
-        found = read()
-        known = known_rows(pipeline, found)
-        if as_json:
-            for shape in shown(found, known):
-                print_json(shape)
-            for told in watched(read, known, found) if watch else ():
-                print_json(LoadProgress(told.rows, told.total, told.rows_per_s, told.rest_s))
-            return
-        for line in lines(found, known):
-            click.echo(line)
-        if watch:
-            with progress_of("rows") as progress:
-                for told in watched(read, known, found):
-                    click.echo(in_words(told))
-                    progress(told.rows, told.total)
+        with stored_loads(pipeline, path) as read:
+            _show(pipeline, read, watch=watch, as_json=as_json)
+
+
+def _show(pipeline: Pipeline, read: ReadLoads, *, watch: bool, as_json: bool) -> None:
+    found = read()
+    known = known_rows(pipeline, found)
+    if as_json:
+        for shape in shown(found, known):
+            print_json(shape)
+        for told in watched(read, known, found) if watch else ():
+            print_json(LoadProgress(told.rows, told.total, told.rows_per_s, told.rest_s))
+        return
+    for line in lines(found, known):
+        click.echo(line)
+    if watch:
+        with progress_of("rows") as progress:
+            for told in watched(read, known, found):
+                click.echo(in_words(told))
+                progress(told.rows, told.total)
 
 
 @load.command()
@@ -101,21 +103,6 @@ def again(shard: ShardId, path: Path, *, by: str, wait: float, as_json: bool) ->
         given = give(pipeline, said, wait)
         is_ordered = print_given(given, said, wait, as_json=as_json)
     raise SystemExit(ExitCode.GOOD if is_ordered else ExitCode.FOUND)
-
-
-def loads_of(pipeline: Pipeline) -> Callable[[], Sequence[Load]]:
-    """A function that reads each shard's latest load from the target; it raises ``TargetError``."""
-    target = pipeline.target
-    address = MySqlAddress.of(target)
-    session = MySqlSession(address)
-    store = LoadStore(session, target.control_database, pipeline.name)
-
-    def read() -> Sequence[Load]:
-        if not store.is_prepared():
-            return ()
-        return tuple({each.shard: each for each in store.loads()}.values())
-
-    return read
 
 
 def known_rows(pipeline: Pipeline, loads: Sequence[Load]) -> dict[ShardId, int]:

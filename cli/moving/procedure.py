@@ -15,7 +15,6 @@ Theory of operation. The command may be interrupted anywhere, and is then called
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 from .move_rules import NewServer, move_findings
 from .move_shapes import MovedSource
+from .pipeline_text import replace_text
 from .source_table import (
     changed_keys,
     lines_of,
@@ -275,18 +275,7 @@ class Move:
         """Replace the file by its new text, whole or not at all."""
         if not self._changed:
             return
-        text, real = self._edited(), self._path.resolve()
-        descriptor, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}.")
-        try:
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fchmod(file.fileno(), real.stat().st_mode & 0o7777)
-                os.fsync(file.fileno())
-            os.replace(name, real)
-        except OSError:
-            os.unlink(name)
-            raise
+        replace_text(self._path, self._edited())
 
     def _told(self, outcome: str, findings: list[Finding], state: str = "") -> MovedSource:
         shapes = [CheckFinding(f.where, f.text, f.fault, f.code) for f in findings]

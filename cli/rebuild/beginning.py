@@ -14,8 +14,14 @@ from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
+from shardmerge.spark_sink.rebuilding.changed_where import is_route_of
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage, shadow_table
-from shardmerge.spark_sink.rebuilding.rebuild_rules import Obstacle, obstacles, shadow_loads
+from shardmerge.spark_sink.rebuilding.rebuild_rules import (
+    Obstacle,
+    obstacles,
+    shadow_loads,
+    where_refused,
+)
 from shardmerge.spark_sink.rebuilding.shadow import creation_of
 
 from .rebuild_server import RebuildServer
@@ -47,17 +53,19 @@ def begin(
     *,
     by: str,
     only_source_rows: bool,
+    where: str | None,
     patience_s: float,
 ) -> RebuildRecord | tuple[Obstacle, ...]:
     """Store a new rebuild, with the state from which the shadow's sink begins.
 
     Args:
-        pipeline: The pipeline of the target.
+        pipeline: The pipeline of the target, with the conditions that are in force.
         target: The target.
         server: Its server.
         read: Reads what the topics say.
         by: Who orders it.
         only_source_rows: Whether the new table may lack rows that no shard has.
+        where: The condition that the route is to have; None to leave it as it is.
         patience_s: How long to wait for obstacles that end by themselves, in seconds.
 
     Returns:
@@ -80,6 +88,8 @@ def begin(
         if lasting or (found and time.monotonic() > until):
             return found
         time.sleep(_PAUSE_S)
+    if where is not None and (refused := where_refused(known, pipeline.routes, where)) is not None:
+        return (refused,)
     table = server.decided_table()
     if table is None:
         raise TargetError(
@@ -87,9 +97,9 @@ def begin(
             hint="`shardmerge status` shows what its first statement waits for",
             code="SM-6503",
         )
-    number, where = server.store.next_number(), pipeline.target
-    shadow = shadow_table(where.control_database, number, target)
-    made = dialect_of(where.kind, where.version).create_table(shadow, table)
+    number, settings = server.store.next_number(), pipeline.target
+    shadow = shadow_table(settings.control_database, number, target)
+    made = dialect_of(settings.kind, settings.version).create_table(shadow, table)
     if isinstance(made, CannotRender):
         raise TargetError(made.reason, hint=made.hint, code=made.code)
     record = RebuildRecord(
@@ -98,10 +108,12 @@ def begin(
         Stage.BUILDING,
         known.version,
         creation_of(known, executed, made),
-        where.control_database,
+        settings.control_database,
         by,
         iso_time(round(time.time() * 1000)),
         only_source_rows,
+        where,
+        next((rule.where for rule in pipeline.routes if is_route_of(rule, target)), ""),
     )
     server.store.begin(record, shadow_loads(known, shadow))
     return record

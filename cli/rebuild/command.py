@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from shardmerge.cli.endings import ExitCode, telling_errors
+from shardmerge.cli.moving.pipeline_text import replace_text
 from shardmerge.cli.options import json_option, pipeline_option
 from shardmerge.cli.parameters import Target, by_option, login_name, read_pipeline
 from shardmerge.cli.screen import print_json
@@ -17,12 +18,29 @@ from shardmerge.cli.views.call_shapes import CallReason
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.row_conditions import check_condition
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 
 from .rebuild_server import RebuildServer
 from .rebuild_shapes import RebuildReport
+from .route_table import line_of, with_where
 from .running import Ended, RebuildRun, Wishes
+
+
+def _where(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+    """The condition in the value of ``--with``."""
+    if text is None:
+        return None
+    name, found, where = text.partition("=")
+    if name.strip() != "where" or not found:
+        raise click.BadParameter("write --with 'where=CONDITION'")
+    if where.strip():
+        try:
+            check_condition(where.strip(), "--with where")
+        except ConfigError as error:
+            raise click.BadParameter(str(error)) from None
+    return where.strip()
 
 
 @click.command()
@@ -35,6 +53,14 @@ from .running import Ended, RebuildRun, Wishes
     is_flag=True,
     help="The new table need not have rows that only TARGET has: of shards that were removed, or "
     "that a route keeps although the shard deleted them.",
+)
+@click.option(
+    "--with",
+    "changes",
+    metavar="where=CONDITION",
+    callback=_where,
+    help="Give the route of TARGET another condition (nothing behind `where=`: all rows). The new "
+    "table has its rows, and the sink and the pipeline file have it from the swap on.",
 )
 @click.option("--unvalidated", is_flag=True, help="Do not compare the new table with the shards.")
 @click.option("--abort", is_flag=True, help="Drop the new table; TARGET stays as it is.")
@@ -61,6 +87,7 @@ def rebuild(
     master: str,
     prepare: bool,
     only_source_rows: bool,
+    changes: str | None,
     unvalidated: bool,
     abort: bool,
     drop_old: bool,
@@ -94,6 +121,7 @@ def rebuild(
                 by.strip() or login_name(),
                 master,
                 only_source_rows,
+                changes,
                 not unvalidated,
                 prepare,
                 verbose,
@@ -103,10 +131,11 @@ def rebuild(
                 if abort or drop_old:
                     ended = Ended(_end(server, target, abort=abort))
                 else:
+                    pipeline = server.in_force(pipeline)
                     ended = RebuildRun(pipeline, path, target, server, wishes=wishes).run()
         finally:
             server.close()
-    report = _report_of(target, ended)
+    report = _report_of(target, ended, file_changed=_write_where(path, ended))
     if as_json:
         print_json(report)
     else:
@@ -150,11 +179,35 @@ def _end(server: RebuildServer, target: TargetTable, *, abort: bool) -> RebuildR
     return server.swap.drop_old(record)
 
 
-def _report_of(target: TargetTable, ended: Ended) -> RebuildReport:
+def _write_where(path: Path, ended: Ended) -> bool:
+    """Write the changed condition of a swapped table's route into the pipeline file.
+
+    Returns:
+        Whether the file was changed. If it cannot be, the operator is told what to write.
+    """
+    record = ended.record
+    if record is None or record.stage is not Stage.SWAPPED or record.where is None or ended.reasons:
+        return False
+    try:
+        text = path.read_text(encoding="utf-8")
+        edited = with_where(text, record.target, record.where)
+        if edited == text:
+            return False
+        replace_text(path, edited)
+    except (OSError, ConfigError) as error:
+        click.echo(f"warning: {error}", err=True)
+        click.echo(f"  write into the route of {record.target}: {line_of(record.where)}", err=True)
+        return False
+    return True
+
+
+def _report_of(target: TargetTable, ended: Ended, *, file_changed: bool) -> RebuildReport:
     record = ended.record
     reasons = tuple(CallReason(r.code, r.text, r.hint) for r in ended.reasons)
     if record is None:
-        return RebuildReport(str(target), 0, "", "", "", "", "", 0, None, None, reasons)
+        return RebuildReport(
+            str(target), 0, "", "", "", "", "", 0, None, None, None, file_changed, reasons
+        )
     return RebuildReport(
         str(target),
         record.number,
@@ -166,6 +219,8 @@ def _report_of(target: TargetTable, ended: Ended) -> RebuildReport:
         ended.rows,
         ended.compared_rows,
         None if ended.closed_s is None else round(ended.closed_s * 1000),
+        record.where,
+        file_changed,
         reasons,
     )
 
@@ -188,6 +243,8 @@ def lines(report: RebuildReport, path: Path) -> Iterator[str]:
             ms = report.closed_ms
             closed = "" if ms is None else f"; it was closed for {ms / 1000:.1f} s"
             yield f"{report.target}: the new table serves{closed}"
+            if report.file_changed:
+                yield f"the condition of its route is in {path} now"
             yield f"the table from before is {report.old_table}; drop it: " + shlex.join(
                 [*again, "--drop-old"]
             )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.rebuilding.changed_where import routes_in_force
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.cutover_store import CutoverStore
 from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import TableComparer
@@ -34,7 +37,7 @@ class RebuildServer:
         wait_s = pipeline.sink.lock_wait_timeout_s
         address = MySqlAddress.of(where)
         session = self._session = MySqlSession(address, lock_wait_timeout_s=wait_s)
-        control = ControlStore(session, where.control_database, self._name)
+        control = self._control = ControlStore(session, where.control_database, self._name)
         self._journal = control.table("ddl_journal")
         self.marks = CutoverStore(session, control, self._name, target, wait_s)
         self.store = RebuildStore(session, control, where.control_database, self._name)
@@ -53,6 +56,11 @@ class RebuildServer:
                 hint="start the sink of this version: it makes the table",
                 code="SM-6513",
             )
+
+    def in_force(self, pipeline: Pipeline) -> Pipeline:
+        """The pipeline, with the conditions of routes that the targets' tables have."""
+        routes = routes_in_force(pipeline.routes, self._control.changed_wheres())
+        return replace(pipeline, routes=routes)
 
     def is_cut_over(self) -> bool:
         """Whether the target is cut over, or a cut-over has begun."""

@@ -25,6 +25,9 @@ class RebuildReport:
             call has compared none.
         closed_ms: For how many milliseconds the sink could not change the target during the swap;
             None without a swap.
+        where: The condition that the target's route has with the new table; None if it is not
+            changed.
+        file_changed: Whether this call has written the condition into the pipeline file.
         reasons: Why the call did not go on; empty when it did what it was to do.
     """
 
@@ -38,4 +41,6 @@ class RebuildReport:
     rows: int
     compared_rows: int | None
     closed_ms: int | None
+    where: str | None
+    file_changed: bool
     reasons: tuple[CallReason, ...]

@@ -18,6 +18,7 @@ from shardmerge.cli.views.reading import read_picture
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.loading.load_estimate import rows_of
+from shardmerge.spark_sink.rebuilding.changed_where import routes_in_force
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 from shardmerge.spark_sink.rebuilding.rebuild_rules import Obstacle
 
@@ -44,6 +45,7 @@ class Wishes:
         by: Who gives the command.
         master: Spark's master URL for the sink of the shadow.
         only_source_rows: See ``RebuildRecord``.
+        where: The condition that the target's route is to have; None to leave it as it is.
         is_compared: Whether the shadow is compared with the shards before the swap.
         is_prepared_only: Whether the call ends before the swap.
         is_verbose: Whether the sink of the shadow logs more than warnings.
@@ -53,6 +55,7 @@ class Wishes:
     by: str
     master: str
     only_source_rows: bool
+    where: str | None
     is_compared: bool
     is_prepared_only: bool
     is_verbose: bool
@@ -82,7 +85,7 @@ class RebuildRun:
     """One call of the command.
 
     Args:
-        pipeline: The pipeline of the target.
+        pipeline: The pipeline of the target, with the conditions that are in force.
         path: Its file.
         target: The target.
         server: The target's server.
@@ -120,6 +123,10 @@ class RebuildRun:
             if isinstance(begun, tuple):
                 return Ended(record, begun)
             record = begun
+        if self._wishes.where not in (None, record.where):
+            why = f"rebuild {record.number} of {self._target} has begun without this condition"
+            hint = "run the command without --with, or give the rebuild up with --abort"
+            return Ended(record, (Obstacle("SM-6521", why, hint),))
         if record.stage is Stage.SWAPPING and self._server.swap.is_exchanged(record):
             return Ended(self._server.swap.take_over(record))
         return self._build(record)
@@ -133,6 +140,7 @@ class RebuildRun:
             lambda: read_picture(self._pipeline, lambda done, whole: None),
             by=self._wishes.by,
             only_source_rows=self._wishes.only_source_rows,
+            where=self._wishes.where,
             patience_s=self._wishes.limits.patience_s,
         )
 
@@ -216,12 +224,18 @@ class RebuildRun:
         while True:
             sink.check()
             report, hindered = compare_shadow(
-                self._pipeline, record, self._server, self._wishes.limits
+                self._changed(record), record, self._server, self._wishes.limits
             )
             if not hindered or report.differences or time.monotonic() > until:
                 return report, hindered
             _say(f"{self._target}: compare once more, because {hindered[0]}")
             time.sleep(_HINDERED_S)
+
+    def _changed(self, record: RebuildRecord) -> Pipeline:
+        """The pipeline, with the condition that the new table has."""
+        changes = [] if record.changed_where is None else [record.changed_where]
+        routes = routes_in_force(self._pipeline.routes, changes)
+        return replace(self._pipeline, routes=routes)
 
     def _catch_up(self, record: RebuildRecord, sink: ShadowSink) -> bool:
         """Wait until the shadow has everything that the closed target has."""

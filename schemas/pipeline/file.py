@@ -21,7 +21,7 @@ from shardmerge.schemas.model.policies import Mode
 from .connector_properties import KEY, connector_properties
 from .kafka_client import parse_client, texts
 from .lineage.open_lineage import OpenLineage
-from .routes import check_keys, check_routes, one_of, routing_rule
+from .routes import check_keys, check_loads_into_iceberg, check_routes, one_of, routing_rule
 from .secrets import reference
 from .settings import (
     CCOMPAT,
@@ -127,10 +127,10 @@ def _validate(pipeline: Pipeline) -> None:
                 f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb",
                 code="SM-5005",
             )
-        _first_load(source, pipeline.target.kind)
+        _first_load(source, pipeline)
 
 
-def _first_load(source: Source, target_kind: str) -> None:
+def _first_load(source: Source, pipeline: Pipeline) -> None:
     """Raise ``ConfigError`` when a source's first rows cannot be read as it says."""
     if source.snapshot not in SNAPSHOTS:
         raise ConfigError(
@@ -153,12 +153,8 @@ def _first_load(source: Source, target_kind: str) -> None:
             hint="leave snapshot_mode out",
             code="SM-5204",
         )
-    if target_kind == "iceberg":
-        raise ConfigError(
-            f"source {source.name}: snapshot 'spark' does not write to an Iceberg target",
-            hint="leave snapshot out: Debezium's snapshot brings the rows",
-            code="SM-5204",
-        )
+    if pipeline.target.kind == "iceberg":
+        check_loads_into_iceberg(pipeline.routes, source.name)
 
 
 def _row_topic(pipeline: Pipeline, name: str) -> None:

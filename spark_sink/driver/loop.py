@@ -87,7 +87,7 @@ class Driver:
         control, journal, runner: Of the pipeline's target; nothing else uses them.
         statements: Its threads are started as needed.
         epoch: The writer epoch that this sink has taken.
-        loads: First loads; None for a kind of target that has none.
+        loads: First loads; None where the sink loads nothing.
         drift: Looks at the definitions of the target's tables.
         lineage: Tells a lineage server about the targets; None: nobody is told.
         sinks: Tells where this sink and its standbys run, for the pages.

@@ -68,5 +68,5 @@ def load_place(gates: ShardGates, load: Load, reading: int) -> LoadPlace:
             every event that the load's chunks include.
     """
     position = None if load.is_complete else gates.gates[base_index(gates, load)].position
-    agrees = load.kind is LoadKind.SNAPSHOT or load.is_void
+    agrees = load.kind is LoadKind.SNAPSHOT or (load.is_void and not load.has_mixed_rows)
     return LoadPlace(load.base, position, 0 if agrees else reading, load.has_rows)

@@ -237,11 +237,14 @@ def may_have_duplicates(load: Load, applied_to: SourcePosition) -> bool:
     While this is so, a statement that adds a unique key waits. Nothing waits for such a statement
     except other statements about the same key, so this wait is not circular, either.
 
+    A load that has ended because its table was dropped counts like others. Its chunks may even have
+    been read behind the DROP: the table that was made again can have the same columns.
+
     Args:
         load: The shard's.
         applied_to: Every row of the shard's stream before this position is applied.
     """
-    if load.kind is LoadKind.SNAPSHOT or load.is_void:
+    if load.kind is LoadKind.SNAPSHOT:
         return False
     ends = [c.read_before for c in load.chunks if c.read_before is not None]
     return not load.is_complete or any(end > applied_to for end in ends)

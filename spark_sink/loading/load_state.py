@@ -136,6 +136,12 @@ class Load:
         return self.is_proven and (self.kind is LoadKind.CHUNKS or self.is_copied)
 
     @property
+    def has_mixed_rows(self) -> bool:
+        """Whether rows that were read at different moments have come into the target."""
+        done = any(c.state is ChunkState.DONE for c in self.chunks)
+        return done and self.kind is LoadKind.CHUNKS
+
+    @property
     def running(self) -> tuple[Chunk, ...]:
         """The chunks that are given out."""
         return tuple(c for c in self.chunks if c.state is ChunkState.RUNNING)

@@ -8,6 +8,7 @@ from enum import StrEnum
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.decisions import TargetStatement
 
+from .changed_where import ChangedWhere
 from .shadow import Shadow
 
 
@@ -38,6 +39,8 @@ class RebuildRecord:
         by: Who ordered the rebuild.
         begun: When it began, as ISO 8601.
         only_source_rows: Whether the new table may lack rows that no shard has.
+        where: The condition of the target's route for the new table; None if it is not changed.
+        where_before: The condition that was in force when the rebuild began.
     """
 
     number: int
@@ -49,6 +52,8 @@ class RebuildRecord:
     by: str
     begun: str
     only_source_rows: bool = False
+    where: str | None = None
+    where_before: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -60,6 +65,13 @@ class RebuildRecord:
         """The shadow."""
         table = shadow_table(self.control_database, self.number, self.target)
         return Shadow(self.target, table, self.version, self.creation)
+
+    @property
+    def changed_where(self) -> ChangedWhere | None:
+        """The changed condition; None if it stays."""
+        if self.where is None:
+            return None
+        return ChangedWhere(self.target, self.where_before, self.where)
 
     @property
     def old(self) -> TargetTable:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule, rule_of
+from shardmerge.schemas.pipeline.row_conditions import column_names
 from shardmerge.spark_sink.barrier.decisions import StatementKey, TargetDecisions
 from shardmerge.spark_sink.barrier.passed_debts import carried_debts
 from shardmerge.spark_sink.barrier.restarts import open_restart
 from shardmerge.spark_sink.barrier.statements import void_debts
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+
+from .changed_where import is_route_of
 
 _EXPLAIN = "`shardmerge status` shows what it waits for, `shardmerge explain` the ways out"
 ALLOW = "--only-source-rows"
@@ -103,6 +106,40 @@ def _rows_elsewhere(known: TargetDecisions, routes: Sequence[RoutingRule]) -> It
                 f"the route of {name} keeps rows that the shard has deleted",
                 hint,
             )
+
+
+def where_refused(
+    known: TargetDecisions, routes: Sequence[RoutingRule], where: str
+) -> Obstacle | None:
+    """Why a rebuild cannot give a target's route another condition; None when it can.
+
+    Args:
+        known: Everything decided for the target.
+        routes: The pipeline's.
+        where: The new condition; "" for all rows.
+    """
+    rules = {rule_of(routes, name) for name in known.shards if known.lives(name)}
+    if len(rules) != 1 or any(
+        rule is None or not is_route_of(rule, known.target) for rule in rules
+    ):
+        return Obstacle(
+            "SM-6520",
+            f"the shards of {known.target} do not have one route that leads only to it",
+            "give the target one route of its own in the pipeline file, or change the condition as "
+            "docs/how-to/rebuild.md says",
+        )
+    for name in sorted(known.shards):
+        if not known.lives(name):
+            continue
+        there = {column.column.name.lower() for column in known.shards[name].gates[-1].columns}
+        for column in column_names(where) if where else ():
+            if column.lower() not in there:
+                return Obstacle(
+                    "SM-6520",
+                    f"{name} has no column {column}, which the condition names",
+                    "name columns that every shard has",
+                )
+    return None
 
 
 def shadow_loads(known: TargetDecisions, table: TargetTable) -> tuple[Load, ...]:

@@ -70,20 +70,24 @@ class ReplicaReader(TableReader):
         """The end of the source's binlog; see the module."""
         return self._primary.binlog_end()
 
-    def wait(self) -> None:
+    def wait(self, seconds: int = 0) -> None:
         """Wait until the replica has executed everything that the source has committed by now.
 
+        Args:
+            seconds: The longest wait; 0 for ``WAIT_S``.
+
         Raises:
-            StackError: It has not within ``WAIT_S``, or it is no replica of the source.
+            StackError: It has not within that time, or it is no replica of the source.
         """
+        seconds = seconds or WAIT_S
         version = self._checked()
         ((gtids,),) = self._primary.query(show_gtids(mariadb=self._mariadb))
         committed = Committed(str(gtids or ""), self._primary.binlog_end())
-        sql = wait_for(committed, version, WAIT_S, mariadb=self._mariadb)
+        sql = wait_for(committed, version, seconds, mariadb=self._mariadb)
         ((answer,),) = self.query(sql)
         if not has_come(committed, answer):
             raise StackError(
-                f"{self._source.name}: it has not executed within {WAIT_S} s what the source had "
+                f"{self._source.name}: it has not executed within {seconds} s what the source had "
                 "committed"
                 if answer is not None
                 else f"{self._source.name}: it does not replicate now",

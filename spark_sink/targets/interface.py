@@ -26,6 +26,7 @@ from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
+from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
 
 from .drift_interface import DriftStore, TableLooks
 from .lease_interface import Lease
@@ -93,6 +94,10 @@ class WriterState(Protocol):
 
     def swaps(self) -> int:
         """The number of the latest rebuild whose table is in its target's place; 0 without one."""
+        ...
+
+    def changed_wheres(self) -> Sequence[ChangedWhere]:
+        """The conditions that rebuilds have changed whose tables are in place, in order."""
         ...
 
     def rows(self) -> dict[TargetTable, int]:
@@ -312,11 +317,7 @@ class Loads(Protocol):
 
 
 class Target(Protocol):
-    """One pipeline's target.
-
-    Attributes:
-        state, batches: See ``WriterState`` and ``Batches``.
-    """
+    """One pipeline's target."""
 
     @property
     def state(self) -> WriterState:
@@ -329,8 +330,8 @@ class Target(Protocol):
         ...
 
     @property
-    def loads(self) -> Loads | None:
-        """First loads; None for a kind of target that has none."""
+    def loads(self) -> Loads:
+        """First loads."""
         ...
 
     @property

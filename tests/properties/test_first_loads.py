@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shardmerge.spark_sink.loading import load_rules
 from tests.properties.load_source import Shape
+from tests.properties.load_target import Refused
 from tests.properties.load_world import World
 
 SHAPES = {
@@ -22,6 +24,23 @@ seeds = st.integers(0, 1 << 32)
 
 
 @pytest.mark.parametrize("name", SHAPES)
+@example(seed=1391, steps=75)
 @given(seed=seeds, steps=st.sampled_from((20, 60, 150)))
 def test_the_target_ends_equal_to_the_source(name: str, seed: int, steps: int) -> None:
     World(SHAPES[name], seed).run(steps)
+
+
+@pytest.mark.parametrize(("seed", "steps"), [(8325, 75), (11040, 75), (11040, 100)])
+def test_a_unique_key_waits_for_chunks_of_a_table_that_was_dropped_and_made_again(
+    seed: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chunks may show rows of the new table while older events are still to come."""
+    shape, real = SHAPES["with a unique key that comes later"], load_rules.may_have_duplicates
+    World(shape, seed).run(steps)
+    monkeypatch.setattr(
+        load_rules,
+        "may_have_duplicates",
+        lambda load, applied_to: not load.is_void and real(load, applied_to),
+    )
+    with pytest.raises(Refused):
+        World(shape, seed).run(steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -26,13 +27,15 @@ from shardmerge.spark_sink.targets.interface import Loads
 log = logger(__name__)
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 10.0
+_NO_READING = sys.maxsize
+"""A number that no reading of watermarks has: the rows of the shard do not agree yet."""
 
 
 class LoadBook:
     """The first loads of one driver's shards.
 
     Args:
-        target: Stores them; None for a kind of target that has no loads.
+        target: Stores them; None where the sink loads nothing.
         intake, rows: What is decided, and how far rows are applied.
         sources: Names of the sources whose first rows the sink reads. Of loads of other sources it
             is only remembered whether they have brought rows.
@@ -44,6 +47,9 @@ class LoadBook:
         active: Shards whose latest load is not complete. Shards that an operator has taken out are
             not among them. When one of those joins again, its load goes on: every chunk is read
             behind the place that its stream has passed.
+        unsettled: Shards whose table was dropped after chunks of it were written. Their streams go
+            on. But it is not known yet up to where the row topic must be applied until the rows
+            agree: the connector may be behind the chunks (``settle``).
         troubles: Shard whose load does not go on → why.
         is_stale: Whether the target may have stored steps that this book does not know.
         has_news: Whether a load was completed since this was set to False. Then another load may
@@ -64,6 +70,7 @@ class LoadBook:
         self._intake, self._rows, self._sources = intake, rows, sources
         self.latest: dict[ShardId, Load] = {}
         self.active: set[ShardId] = set()
+        self.unsettled: set[ShardId] = set()
         self.troubles: dict[ShardId, Trouble] = {}
         self.is_stale = self.has_news = False
         self._pauses: dict[ShardId | str, GrowingPause] = {}
@@ -107,6 +114,8 @@ class LoadBook:
         # All completed loads were completed before this process first reads the topics' ends.
         self._readings = dict.fromkeys(self.latest, 1)
         self._open = {name for name, load in self.latest.items() if not load.is_complete}
+        self.unsettled = {name for name, load in self.latest.items() if _is_unsettled(load)}
+        self._readings |= dict.fromkeys(self.unsettled, _NO_READING)
         self.is_stale, self.has_news = False, True
         for name in self.latest.keys() - self._open:
             self._set_place(name)
@@ -138,6 +147,13 @@ class LoadBook:
         """Remember a step that the target has stored already, with the rows that came with it."""
         self.latest[load.shard] = load
         self._rows.written[load.target] += rows
+
+    def settle(self, names: Collection[ShardId]) -> None:
+        """The row topics of unsettled shards have now every event that their chunks include."""
+        for name in names:
+            self.unsettled.discard(name)
+            self._readings[name] = self._intake.watermarks.number + 1
+            self._set_place(name)
 
     def gates(self, load: Load) -> ShardGates:
         """The gates of its shard."""
@@ -217,11 +233,20 @@ class LoadBook:
         name = load.shard
         if not load.is_complete:
             self._open.add(name)
+            self.unsettled.discard(name)
         elif name in self._open:
             self._open.discard(name)
             self.active.discard(name)
             self.goes_on(name)
-            self._readings[name] = self._intake.watermarks.number + 1
+            if _is_unsettled(load):
+                self.unsettled.add(name)
+                self._readings[name] = _NO_READING
+            else:
+                self._readings[name] = self._intake.watermarks.number + 1
             self._set_place(name)
             self.has_news = True
             log.info("load_completed", shard=name, target=load.target, loaded_rows=rows_of(load))
+
+
+def _is_unsettled(load: Load) -> bool:
+    return load.is_void and load.has_mixed_rows

@@ -86,11 +86,11 @@ class LoadProofs:
         self._book.failed(source, error)
 
     def seek_proof(self) -> None:
-        """Write marks for the loads whose chunks are all done."""
+        """Write marks for the loads whose chunks are all done, and for unsettled shards."""
         waiting: dict[str, dict[ShardId, tuple[int, int]]] = {}
-        for name in self._book.active:
+        for name in (*self._book.active, *self._book.unsettled):
             load = self._book.latest[name]
-            if load.is_read and not load.is_proven:
+            if name in self._book.unsettled or (load.is_read and not load.is_proven):
                 waiting.setdefault(name.source, {})[name] = (load.version, load.base)
         for source, bases in waiting.items():
             if source not in self._proving and not self._book.rests(source):
@@ -118,14 +118,16 @@ class LoadProofs:
     def prove(self) -> bool:
         """Complete loads for which no schema change came while they were read.
 
+        Unsettled shards are settled: what their chunks include is in Kafka.
+
         Returns:
-            Whether one was completed.
+            Whether a load was completed, or a shard settled.
 
         Raises:
             WriterReplaced: Another writer took over.
             TargetError: The target cannot be written now (``retryable``).
         """
-        steps = []
+        steps, settled = [], []
         for source, proof in list(self._proofs.items()):
             if not self._intake.is_settled(proof.barrier):
                 continue
@@ -133,8 +135,12 @@ class LoadProofs:
             self._proving.discard(source)
             for name, identity in proof.bases.items():
                 load = self._book.latest[name]
-                is_same = (load.version, load.base) == identity and not load.is_complete
-                if is_same and proves(self._book.gates(load), load, proof.known_to):
+                if (load.version, load.base) != identity:
+                    continue
+                if name in self._book.unsettled:
+                    settled.append(name)
+                elif not load.is_complete and proves(self._book.gates(load), load, proof.known_to):
                     steps.append((load, load.proven()))
         self._book.keep(steps)
-        return bool(steps)
+        self._book.settle(settled)
+        return bool(steps or settled)

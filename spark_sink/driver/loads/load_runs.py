@@ -49,7 +49,7 @@ class LoadRuns:
 
     Args:
         pipeline: Says which sources the sink reads itself.
-        target: Stores loads, and runs chunks; None for a kind of target that has no loads.
+        target: Stores loads, and runs chunks; None where the sink loads nothing.
         jobs: Asks the sources.
         intake, rows: What is decided, and how far rows are applied.
         epoch: The writer epoch.
@@ -217,7 +217,7 @@ class LoadRuns:
         if self._chunks is None or self._copies is None:
             return False
         self._copies.tidy()
-        if not self._book.active:
+        if not self._book.active and not self._book.unsettled:
             return False
         plans = {plan.target: plan for plan in batch.targets}
         went_on = self._move(plans)

@@ -46,10 +46,12 @@ from shardmerge.spark_sink.targets.iceberg.texts.merge import (
     merge_sql,
 )
 
-from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_units, read_head
+from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_units
+from .heads import MARK_OF_HEADS, read_head
 from .staging import new_id, publishable, stage
 from .store import IcebergStore
 from .tables import Moved, Uncertain, translated
+from .turns import TableTurns
 
 log = logger(__name__)
 _ATTEMPTS = 10
@@ -71,6 +73,7 @@ class IcebergBatches:
     Args:
         spark: Iceberg's catalog is configured in it.
         min_records: A batch with fewer records is read in this process.
+        turns: Shared with others in this process that write to the same tables.
         stops_spark: Whether ``stop`` stops Spark; False if others use it too.
     """
 
@@ -80,6 +83,7 @@ class IcebergBatches:
         store: IcebergStore,
         config: FoldConfig,
         min_records: int,
+        turns: TableTurns,
         *,
         stops_spark: bool = True,
     ) -> None:
@@ -87,6 +91,7 @@ class IcebergBatches:
         self._store = store
         self._config = config
         self._min_records = min_records
+        self._turns = turns
         self._stops_spark = stops_spark
 
     def start(self) -> None:
@@ -174,7 +179,7 @@ class IcebergBatches:
         view = f"shardmerge_{uuid4().hex}"
         try:
             with translated("reading rows"):
-                heads = frame.where(f"startswith({SOURCE}, '#')").collect()
+                heads = frame.where(f"startswith({SOURCE}, '{MARK_OF_HEADS}')").collect()
             frame.createOrReplaceTempView(view)
             found = [read_head(row[0]) for row in heads]
             for head in found:
@@ -200,10 +205,11 @@ class IcebergBatches:
         if moved:
             staged_as = new_id()
             reach("rows-read")
-            if any(f.count for f in folded):
-                self._stage(target, staged_as, lines, key, folded, others=others)
-                reach("rows-written")
-            self._publish(target, epoch, moved, staged_as)
+            with self._turns.of_batch(target):
+                if any(f.count for f in folded):
+                    self._stage(target, staged_as, lines, key, folded, others=others)
+                    reach("rows-written")
+                self._publish(target, epoch, moved, staged_as)
             reach("committed")
         return results
 

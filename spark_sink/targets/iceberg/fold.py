@@ -8,8 +8,6 @@ A range whose rows are taken back (``barrier.restarts``) is read as a whole, or 
 
 from __future__ import annotations
 
-import base64
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -31,6 +29,8 @@ from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 from shardmerge.spark_sink.targets.iceberg.texts.encoders import Unwritable
 from shardmerge.spark_sink.targets.iceberg.texts.lines import Columns, lines_of
 
+from .heads import head_of
+
 ROUND_RECORDS = 200_000
 """Most records of one partition in one batch: bounds a worker's memory with any backlog."""
 ROUND_BYTES = 128 << 20
@@ -46,7 +46,6 @@ SEVERAL_KEYS = Refusal(
     "in the shard's route",
     code="SM-1520",
 )
-_HEAD = "#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +147,10 @@ def fold_units(units: Iterable[Sequence[FoldTask]], config: FoldConfig) -> Itera
         for together in _side_by_side(units):
             for folded, lines in fold_ranges(together, config):
                 yield from lines
-                yield _head(folded)
+                yield head_of(folded)
     except ShardMergeError as error:
         final = isinstance(error, ContractError)
-        yield _head(TaskFailure(error.message, error.hint, final=final, code=error.code))
+        yield head_of(TaskFailure(error.message, error.hint, final=final, code=error.code))
 
 
 def _side_by_side(units: Iterable[Sequence[FoldTask]]) -> Iterator[list[FoldTask]]:
@@ -166,20 +165,6 @@ def _side_by_side(units: Iterable[Sequence[FoldTask]]) -> Iterator[list[FoldTask
         partitions.add(whole)
     if found:
         yield found
-
-
-def read_head(text: str) -> Folded | TaskFailure | None:
-    """The content of a head; None for a line."""
-    if not text.startswith(_HEAD):
-        return None
-    # The head was made by our own workers, in this job.
-    value = pickle.loads(base64.b64decode(text[len(_HEAD) :]))  # noqa: S301
-    assert isinstance(value, Folded | TaskFailure)
-    return value
-
-
-def _head(value: Folded | TaskFailure) -> str:
-    return _HEAD + base64.b64encode(pickle.dumps(value)).decode()
 
 
 def fold_ranges(

@@ -23,6 +23,7 @@ from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
@@ -45,6 +46,10 @@ class IcebergStore:
 
     Args:
         open_catalog: Called when the catalog is first needed, since Spark may still be starting.
+
+    Attributes:
+        control: The control table.
+        pipeline: The pipeline's name.
     """
 
     def __init__(
@@ -52,7 +57,7 @@ class IcebergStore:
     ) -> None:
         self._open_catalog = open_catalog
         self._catalog: IcebergCatalog | None = None
-        self._control = TargetTable(control_database, pipeline)
+        self.control, self.pipeline = TargetTable(control_database, pipeline), pipeline
         self._key = state_key(pipeline)
 
     @property
@@ -64,19 +69,19 @@ class IcebergStore:
 
     def prepare(self) -> None:
         """Make the control table where it is missing."""
-        if self.catalog.find(self._control) is not None:
+        if self.catalog.find(self.control) is not None:
             return
         layout = Layout((Field(1, "pipeline", "string"),), 1)
         try:
-            self.catalog.create(self._control, layout, {_EPOCH: "0", _TABLES: "[]"})
+            self.catalog.create(self.control, layout, {_EPOCH: "0", _TABLES: "[]"})
         except (Moved, Uncertain):
-            self.catalog.load(self._control)
+            self.catalog.load(self.control)
 
     def take_epoch(self) -> int:
         """Become the writer, with the next epoch; every earlier one is fenced from now on."""
 
         def take() -> int:
-            control = self.catalog.load(self._control)
+            control = self.catalog.load(self.control)
             epoch = _epoch_of(control) + 1
             control.commit({_EPOCH: str(epoch)})
             return epoch
@@ -88,7 +93,7 @@ class IcebergStore:
 
     def epoch(self) -> int:
         """The current writer's epoch; 0 before the first."""
-        return _epoch_of(self.catalog.load(self._control))
+        return _epoch_of(self.catalog.load(self.control))
 
     def offsets(self) -> Mapping[Partition, int]:
         """Partition → next offset to apply."""
@@ -106,13 +111,17 @@ class IcebergStore:
         """None: Iceberg targets are neither cut over nor rebuilt."""
         return {}
 
+    def changed_wheres(self) -> tuple[ChangedWhere, ...]:
+        """See the protocol; Iceberg tables are not rebuilt."""
+        return ()
+
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""
         return {table: state.rows for table, state in self.states().items()}
 
     def row_topics(self) -> dict[str, RowTopic]:
         """Row topic → what it was when the pipeline first read it."""
-        return _row_topics_of(self.catalog.load(self._control))
+        return _row_topics_of(self.catalog.load(self.control))
 
     def keep_row_topics(self, epoch: int, row_topics: Mapping[str, RowTopic]) -> None:
         """Store the ids and numbers of partitions of row topics, in one commit.
@@ -122,9 +131,7 @@ class IcebergStore:
         """
 
         def keep() -> None:
-            control = self.catalog.load(self._control)
-            if (current := _epoch_of(control)) != epoch:
-                raise taken_over(current, epoch)
+            control = self.fenced_control(epoch)
             control.commit({_ROW_TOPICS: json.dumps({**_row_topics_of(control), **row_topics})})
 
         repeated(keep)
@@ -146,7 +153,7 @@ class IcebergStore:
 
     def tables(self) -> list[TargetTable]:
         """The pipeline's tables, including those that are yet to be created."""
-        return _tables_of(self.catalog.load(self._control))
+        return _tables_of(self.catalog.load(self.control))
 
     def states(self) -> dict[TargetTable, StoredState]:
         """The state of every table that exists."""
@@ -169,15 +176,24 @@ class IcebergStore:
         """
 
         def note() -> None:
-            control = self.catalog.load(self._control)
-            if (current := _epoch_of(control)) != epoch:
-                raise taken_over(current, epoch)
+            control = self.fenced_control(epoch)
             known = _tables_of(control)
             if table not in known:
                 names = [[t.database, t.table] for t in sorted([*known, table])]
                 control.commit({_TABLES: json.dumps(names)})
 
         repeated(note)
+
+    def fenced_control(self, epoch: int) -> IcebergTable:
+        """A reading of the control table.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+        """
+        control = self.catalog.load(self.control)
+        if (current := _epoch_of(control)) != epoch:
+            raise taken_over(current, epoch)
+        return control
 
     def _fence(self, name: TargetTable, epoch: int) -> None:
         table = self.catalog.find(name)

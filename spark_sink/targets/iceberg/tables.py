@@ -19,6 +19,7 @@ Java API, ``TableOperations``, ``TableMetadata.Builder``; measured with the Hado
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -96,6 +97,12 @@ class IcebergTable:
         """A table property's value."""
         value = self._base.properties().get(key)
         return None if value is None else str(value)
+
+    def properties(self) -> dict[str, str]:
+        """All of the table's properties; each call of ``property`` asks for one."""
+        text = self._jvm.org.apache.iceberg.TableMetadataParser.toJson(self._base)
+        found: dict[str, str] = json.loads(text)["properties"]
+        return found
 
     def staged(self, staged_as: str) -> tuple[int, int | None] | None:
         """Ids of the snapshot that was staged under an id, and of its parent; None without one."""

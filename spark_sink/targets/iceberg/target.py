@@ -17,8 +17,10 @@ from shardmerge.spark_sink.process.spark_session import JAVA_OPTIONS, SparkStart
 from .batches import IcebergBatches
 from .fold import FoldConfig
 from .journal import IcebergJournal
+from .loads import IcebergLoads
 from .store import IcebergStore
 from .tables import IcebergCatalog
+from .turns import TableTurns
 
 _DRIVER_MEMORY = "1g"
 _SECRET = re.compile("secret|password|token|credential|access-key", re.IGNORECASE)
@@ -49,13 +51,15 @@ class IcebergTarget:
         self._control_database = target.control_database
         self._pipeline = pipeline.name
         self.state = self._new_store()
-        self.loads = None
         self.drift = None
+        turns = TableTurns()
+        self.loads = IcebergLoads(self.spark, self.state, self._new_store, turns)
         self.batches = IcebergBatches(
             self.spark,
             self.state,
             FoldConfig(pipeline.kafka, RegistryAddress.of(pipeline.kafka)),
             pipeline.sink.spark_min_records,
+            turns,
             stops_spark=spark is None,
         )
 
@@ -80,7 +84,8 @@ class IcebergTarget:
         return
 
     def close(self) -> None:
-        """Stop Spark, if this target has started it."""
+        """Close connections to sources, and stop Spark if this target has started it."""
+        self.loads.close()
         self.batches.stop()
 
     def _new_store(self) -> IcebergStore:

@@ -30,10 +30,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shardmerge.schemas.model.errors import WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.records.plain import load
 from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
+from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
 from shardmerge.spark_sink.targets.interface import closed_error, taken_over
 
 from .control_tables import SLOTS, TABLES, TIDB_ONLY, add_later_columns, make_tables, qualified
@@ -203,6 +206,16 @@ class ControlStore:
             (self._pipeline,),
         )
         return int(number)
+
+    def changed_wheres(self) -> list[ChangedWhere]:
+        """See ``WriterState``."""
+        rows = self._session.query(
+            f"SELECT record FROM {self.table('rebuilds')}"
+            " WHERE pipeline = %s AND stage IN ('swapped', 'ended') ORDER BY number",
+            (self._pipeline,),
+        )
+        records = (load(RebuildRecord, str(text).encode()) for (text,) in rows)
+        return [record.changed_where for record in records if record.changed_where is not None]
 
     def lock_epoch(self) -> None:
         """Within a transaction: wait for all transactions with ``fence``, and let none begin.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.spark_sink.rebuilding.changed_where import routes_in_force
 from shardmerge.spark_sink.rebuilding.merge import Merge
 
 from .control import ControlStore
@@ -30,6 +31,7 @@ def shadow_merge(pipeline: Pipeline, target: TargetTable) -> Merge:
         control = ControlStore(session, server.control_database, pipeline.name)
         store = RebuildStore(session, control, server.control_database, pipeline.name)
         record = store.latest(target) if store.is_prepared() else None
+        changes = control.changed_wheres() if record is not None else []
     finally:
         session.close()
     if record is None or not record.is_open:
@@ -40,5 +42,8 @@ def shadow_merge(pipeline: Pipeline, target: TargetTable) -> Merge:
         )
     sources = tuple(replace(source, snapshot="spark") for source in pipeline.sources)
     sink = replace(pipeline.sink, drift_interval_s=0)
-    loaded = replace(pipeline, sources=sources, sink=sink)
+    if record.changed_where is not None:
+        changes.append(record.changed_where)
+    routes = routes_in_force(pipeline.routes, changes)
+    loaded = replace(pipeline, sources=sources, sink=sink, routes=routes)
     return Merge(loaded, record.sink_name(pipeline.name), record.shadow)

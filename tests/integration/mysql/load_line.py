@@ -25,15 +25,12 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
+from shardmerge.spark_sink.sources.idle_readers import close_readers
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.stage_store import StageStore
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_runs import (
-    close_readers,
-    copy_snapshot,
-    run_chunks,
-)
+from shardmerge.spark_sink.targets.mysql.tasks.chunk_runs import copy_snapshot, run_chunks
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, close_connections
 
 from .compared_line import S1, TARGET

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from shardmerge.cli.checks.findings import Finding
+from shardmerge.cli.loads import replica_findings
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.spark_sink.driver.loads.load_jobs import LoadJobs
@@ -17,7 +19,7 @@ from shardmerge.spark_sink.sources import replica_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 
-from .compared_line import connected, execute, pipeline
+from .compared_line import S1, connected, execute, pipeline
 from .conftest import source_server
 from .load_line import KEYED, KEYLESS, ROWS, UNIQUE, LoadLine
 
@@ -131,6 +133,34 @@ def failure(line: LoadLine) -> str:
     return failed.code
 
 
+def found(line: LoadLine) -> list[Finding]:
+    """What ``shardmerge check`` finds about the replica."""
+    return replica_findings.replica_findings(line.source, [S1])
+
+
+def codes(line: LoadLine) -> list[str]:
+    return [finding.code for finding in found(line) if finding.fault]
+
+
+def check_users(line: LoadLine, servers: Servers) -> None:
+    """The right of each step is asked for, as the load would."""
+    assert found(line) == []
+    line.read_from(load_user="reader", load_password="wrong")
+    assert codes(line) == ["SM-4406"]
+    execute(
+        servers.replica,
+        "SET SESSION sql_log_bin = 0",
+        "CREATE USER reader IDENTIFIED BY 'secret'",
+    )
+    line.read_from(load_password="secret")
+    may_watch = "REPLICA MONITOR" if servers.is_mariadb else "REPLICATION CLIENT"
+    for right in (f"{may_watch} ON *.*", "SELECT ON app.*"):
+        assert codes(line) == ["SM-4409"]
+        execute(servers.replica, "SET SESSION sql_log_bin = 0", f"GRANT {right} TO reader")
+    assert found(line) == []
+    line.read_from(load_user="", load_password="")
+
+
 def test_chunks_are_read_from_a_replica_that_has_what_the_source_has(
     servers: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +169,9 @@ def test_chunks_are_read_from_a_replica_that_has_what_the_source_has(
         # The source itself, and a server that does not follow it.
         line.read_from(load_host="127.0.0.1", load_port=port)
         assert failure(line) == "SM-1650"
+        assert codes(line) == ["SM-1650"]
     servers.follow()
+    check_users(line, servers)
     jobs = LoadJobs(line.pipeline, "test")
     jobs.commit_seen(line.source)
     execute(
@@ -151,9 +183,13 @@ def test_chunks_are_read_from_a_replica_that_has_what_the_source_has(
     servers.applies("STOP")
     line.in_source("UPDATE app.t_1 SET v = 'late' WHERE id = 8")
     monkeypatch.setattr(replica_reader, "WAIT_S", 1)
-    with pytest.raises(StackError) as behind:
+    monkeypatch.setattr(replica_findings, "_WAIT_S", 1)
+    assert codes(line) == []
+    [behind] = found(line)
+    assert (behind.code, "within 1 s" in behind.text) == ("SM-1652", True)
+    with pytest.raises(StackError) as late:
         jobs.commit_seen(line.source)
-    assert behind.value.code == "SM-1652"
+    assert late.value.code == "SM-1652"
     servers.applies("START")
     monkeypatch.setattr(replica_reader, "WAIT_S", 30)
     jobs.commit_seen(line.source)
@@ -179,5 +215,6 @@ def test_chunks_are_read_from_a_replica_that_has_what_the_source_has(
     execute(servers.replica, "SET SESSION sql_log_bin = 0", "ALTER TABLE app.t_1 ENGINE = MyISAM")
     line.step(line.load.give_back(0))
     assert failure(line) == "SM-1651"
+    assert codes(line) == ["SM-1651"]
     jobs.close()
     line.close()

@@ -12,6 +12,7 @@ from shardmerge.cli.cutover.target_server import TargetServer
 from shardmerge.cli.rebuild.rebuild_server import RebuildServer
 from shardmerge.schemas.model.errors import ConfigError, StackError, TargetClosed
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.earlier_statements import actions_of
@@ -99,6 +100,13 @@ class Rebuilt:
         self.run(f"INSERT INTO {shadow.sql} VALUES (1), (2)")
         return record
 
+    def begun_again(self, record: RebuildRecord) -> RebuildRecord:
+        """Another rebuild of the same target."""
+        number = self.server.store.next_number()
+        again = replace(record, number=number, stage=Stage.BUILDING, where=None, where_before="")
+        self.server.store.begin(again, [])
+        return again
+
     def journal(self, name: str, epoch: int) -> Journal:
         return Journal(self.session, self.control_of(name), name, epoch)
 
@@ -138,6 +146,37 @@ def test_the_shadow_s_sink_begins_where_the_target_stands(rebuilt: Rebuilt) -> N
     with pytest.raises(ConfigError, match="is under way"):
         server.check_no_rebuild()
     server.close()
+
+
+def test_a_changed_condition_is_the_shadow_s_and_after_the_swap_the_target_s(
+    rebuilt: Rebuilt,
+) -> None:
+    route = RoutingRule(".*", "app", "t_.*", TARGET.database, TARGET.table, where="id < 9")
+    rebuilt.pipeline = replace(rebuilt.pipeline, routes=(route,))
+
+    def in_force() -> str:
+        [rule] = rebuilt.server.in_force(rebuilt.pipeline).routes
+        return rule.where
+
+    def of_shadow() -> str:
+        [rule] = shadow_merge(rebuilt.pipeline, TARGET).pipeline.routes
+        return rule.where
+
+    record = replace(rebuilt.begun(), where="id < 5", where_before="id < 9")
+    rebuilt.server.store.keep(record)
+    assert (in_force(), of_shadow()) == ("id < 9", "id < 5")
+    rebuilt.server.marks.close_for_swap()
+    rebuilt.server.swap.exchange(record)
+    assert in_force() == "id < 9"
+    swapped = rebuilt.server.swap.take_over(record)
+    assert in_force() == "id < 5"
+    rebuilt.server.swap.drop_old(swapped)
+    again = rebuilt.begun_again(record)
+    assert (in_force(), of_shadow()) == ("id < 5", "id < 5")
+    rebuilt.server.store.keep(replace(again, where="", where_before="id < 5"))
+    assert (in_force(), of_shadow()) == ("id < 5", "")
+    rebuilt.server.swap.drop_shadow(again)
+    assert in_force() == "id < 5"
 
 
 def test_what_the_target_has_and_the_shadow_has_not_is_counted(rebuilt: Rebuilt) -> None:

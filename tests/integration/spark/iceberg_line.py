@@ -33,6 +33,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.schemas.records import codec
+from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.spark_sink.driver.loop import Driver
@@ -61,12 +62,13 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
     driver = Driver(
         pipeline, intake=Intake(pipeline, OffsetReader(Kafka(bootstrap)), tail, format_),
         control=target.state, journal=target.journal(epoch), statements=statements,
-        runner=target.batches, publisher=publisher, epoch=epoch,
+        runner=target.batches, publisher=publisher, epoch=epoch, loads=target.loads,
     )  # fmt: skip
     try:
         driver.load()
         yield lambda: bool(driver.step(0.02) or statements.busy)
     finally:
+        driver.stop()
         statements.stop()
         publisher.close()
         tail.close()
@@ -158,13 +160,13 @@ class ReadLine:
         # Every batch is a job of Spark's: its workers decode the rows.
         batches = replace(parsed.sink, spark_min_records=1)
         self.pipeline = replace(parsed, sources=(source,), target=target, sink=batches)
-        self._kind = kind
+        self.kind = kind
         self._rest = ConnectRest(stack.connect_url)
         self._reader = TopicReader(stack.kafka)
         self._producer = Producer({"bootstrap.servers": stack.bootstrap_servers, "acks": "all"})
         self._tracker = Refold(TrackerHandler(self.pipeline))
         self._coordinator = Refold(CoordinatorHandler(self.pipeline))
-        self._folded_to = self._logged = 0
+        self._folded_to = self._logged = self._commanded = 0
 
     def deploy(self) -> None:
         """Topics and connector, until it runs."""
@@ -180,7 +182,7 @@ class ReadLine:
         self._rest.close()
 
     def sink(self) -> Any:
-        return sink(self._kind, self.pipeline)
+        return sink(self.kind, self.pipeline)
 
     def decide(self) -> None:
         """What the agents do with the schema changes that came."""
@@ -198,6 +200,15 @@ class ReadLine:
         self._folded_to = extent.end
         self._producer.flush()
 
+    def command(self, command: OperatorCommand) -> None:
+        """An operator's command, as the agents get it."""
+        name = topics.commands(self.pipeline).name
+        record = StoredRecord(name, 0, self._commanded, b"", codec.encode(command))
+        self._commanded += 1
+        for answer in self._sends(self._coordinator, record):
+            self._send(answer)
+        self._producer.flush()
+
     def _sends(self, fold: Refold, record: StoredRecord) -> tuple[Send, ...]:
         effects = fold.effects(record)
         fold.rows.take(effects)
@@ -209,9 +220,9 @@ class ReadLine:
     def found(self) -> list[dict[str, Any]]:
         """The target's rows; none before it is there."""
         target = f"{self.pipeline.name}.t"
-        if not self._kind.session.catalog.tableExists(f"lake.{target}"):
+        if not self.kind.session.catalog.tableExists(f"lake.{target}"):
             return []
-        return rows_of(self._kind, target)
+        return rows_of(self.kind, target)
 
     def stored(self, topic: str) -> list[bytes | None]:
         """The values in the first partition of a topic."""

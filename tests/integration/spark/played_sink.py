@@ -6,6 +6,7 @@ Usage: ``python -m tests.integration.spark.played_sink PICKLED_PIPELINE [--spark
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from shardmerge.connectors.log_lines import set_up
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.job import Stopped, run
-from shardmerge.spark_sink.process.settings import SinkSettings
+from shardmerge.spark_sink.process.settings import JARS, SinkSettings
 from shardmerge.spark_sink.targets.mysql.ddl import journal
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 
@@ -30,7 +31,7 @@ def main(path: str, *options: str) -> int:
     stopped = Stopped()
     stopped.install()
     try:
-        run(SinkSettings(Path()), pipeline, stopped)
+        run(SinkSettings(Path(), jars=os.environ.get(JARS, "")), pipeline, stopped)
     except ShardMergeError as error:
         print(f"cannot go on: {error}", flush=True)
         return 1

@@ -10,10 +10,13 @@ ranks the task with the highest number counts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from shardmerge.schemas.model.names import quote_identifier
+from shardmerge.schemas.target.dialects.spark_rows import string_literal
 
 from .encoders import value_sql
+from .layout import Field
 from .lines import CELLS_FROM, MARK_OF_LINES, Columns
 
 SOURCE = "value"
@@ -55,7 +58,9 @@ def changes_sql(
     return f"SELECT {names}, rank % 2 = 0 AS deletes FROM ({query}){last}"
 
 
-def merge_sql(table: str, columns: Columns, key: Sequence[str], changes: str) -> str:
+def merge_sql(
+    table: str, columns: Columns, key: Sequence[str], changes: str, *, within: str = ""
+) -> str:
     """MERGE of changes into a table.
 
     Args:
@@ -64,9 +69,12 @@ def merge_sql(table: str, columns: Columns, key: Sequence[str], changes: str) ->
             in the target depends only on its last image.
         key: The columns that tell rows apart.
         changes: See ``changes_sql``.
+        within: A condition that every row of the table fulfils that a change is about: see
+            ``key_bounds``. "" for none.
     """
     names = [quote_identifier(column.name) for column in columns]
     on = " AND ".join(f"t.{names[n]} = s.c{n}" for n in _places(columns, key))
+    on += f" AND {within}" if within else ""
     sets = ", ".join(f"t.{name} = s.c{n}" for n, name in enumerate(names))
     values = ", ".join(f"s.c{n}" for n in range(len(names)))
     return (
@@ -75,6 +83,44 @@ def merge_sql(table: str, columns: Columns, key: Sequence[str], changes: str) ->
         f" WHEN MATCHED THEN UPDATE SET {sets}"
         f" WHEN NOT MATCHED AND NOT s.deletes THEN INSERT ({', '.join(names)}) VALUES ({values})"
     )
+
+
+def key_bounds_sql(changes: str, columns: Columns, key: Sequence[str]) -> str:
+    """A query of one row: the least and the greatest value of each bounded column of the key."""
+    places = [n for n in _places(columns, key) if _is_bounded(columns[n])]
+    values = ", ".join(f"min(c{n}), max(c{n})" for n in places)
+    return f"SELECT {values or 1} FROM ({changes})"
+
+
+def key_bounds(bounds: Sequence[Any], columns: Columns, key: Sequence[str]) -> str:
+    """The condition that a row's key is within bounds; "" when no column is bounded.
+
+    Spark then reads only the files of the table that can have such rows, by the bounds of each file
+    that Iceberg keeps. The rows of a chunk lie close together in the key, so they are few files.
+
+    Args:
+        bounds: The answer to ``key_bounds_sql``.
+        columns: Of the table.
+        key: The table's columns that are the key.
+    """
+    places = [n for n in _places(columns, key) if _is_bounded(columns[n])]
+    ends = zip(bounds[::2], bounds[1::2], strict=False)
+    return " AND ".join(
+        f"t.{quote_identifier(columns[n].name)} BETWEEN {_literal(low, columns[n])}"
+        f" AND {_literal(high, columns[n])}"
+        for n, (low, high) in zip(places, ends, strict=False)
+        if low is not None
+    )
+
+
+def _is_bounded(column: Field) -> bool:
+    return column.type.partition("(")[0] in ("int", "long", "string", "decimal")
+
+
+def _literal(value: Any, column: Field) -> str:
+    if column.type == "string":
+        return string_literal(value)
+    return f"CAST('{value}' AS {'bigint' if column.type == 'long' else column.type})"
 
 
 def collisions_sql(view: str, columns: Columns, key: Sequence[str]) -> str:

@@ -22,8 +22,8 @@ from shardmerge.spark_sink.process.job_failures import job_failure
 from shardmerge.spark_sink.process.python_workers import once_in_worker
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.process.spark_session import SparkStart, start_spark
+from shardmerge.spark_sink.sources.idle_readers import close_readers
 
-from .chunk_runs import close_readers
 from .connection import ApplyConfig, close_connections, idle_connection
 from .task_runs import run_tasks
 

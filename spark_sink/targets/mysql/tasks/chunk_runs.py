@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from threading import Lock
 
 from shardmerge.schemas.model.errors import (
     ContractError,
     ShardMergeError,
     TargetError,
     TargetLost,
-    UnsupportedDDL,
 )
-from shardmerge.schemas.model.origin import origin_part
-from shardmerge.schemas.pipeline.row_conditions import column_names
 from shardmerge.schemas.pipeline.settings import Source
-from shardmerge.spark_sink.loading.chunk_queries import wanted_columns
-from shardmerge.spark_sink.loading.key_order import KeyColumn
 from shardmerge.spark_sink.loading.load_state import LoadKind
-from shardmerge.spark_sink.loading.row_filters import row_filter
 from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkEnd,
     ChunkFailure,
     ChunkOrder,
     ChunkResult,
 )
-from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedRows
-from shardmerge.spark_sink.rows.folding.segment_plan import plan_segment
-from shardmerge.spark_sink.rows.values.server_values import server_reader
-from shardmerge.spark_sink.sources.replica_reader import chunk_reader
+from shardmerge.spark_sink.sources.chunk_task import chunk_task
+from shardmerge.spark_sink.sources.idle_readers import idle_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.sources.table_snapshot import TableSnapshot
 from shardmerge.spark_sink.targets.mysql.server_errors import TRANSACTION_TOO_LARGE
 
-from .chunk_task import ChunkTask, load_chunk
+from .chunk_load import load_chunk
 from .chunk_writer import ChunkWriter
 from .connection import ApplyConfig, TaskConnection, idle_connection
 from .encoders import limits_of
@@ -59,7 +49,7 @@ def run_chunks(
                 if order.load.kind is LoadKind.SNAPSHOT:
                     yield _run_snapshot(order, source, connection)
                 else:
-                    with _idle_reader(source) as reader:
+                    with idle_reader(source) as reader:
                         yield _run(order, reader, connection)
         except TargetError as error:
             if error.number in TRANSACTION_TOO_LARGE and order.load.kind is LoadKind.CHUNKS:
@@ -83,11 +73,11 @@ def _run(order: ChunkOrder, reader: TableReader, connection: TaskConnection) -> 
             code="SM-1616",
         )
     with collector_resting():
-        return load_chunk(chunk_task(order), reader, ChunkWriter(connection))
+        return load_chunk(chunk_task(order, limits_of), reader, ChunkWriter(connection))
 
 
 def _run_snapshot(order: ChunkOrder, source: Source, connection: TaskConnection) -> ChunkResult:
-    task = chunk_task(order)
+    task = chunk_task(order, limits_of)
     # A server may take only small transactions.
     task = replace(task, most_rows=min(task.most_rows, connection.round_records))
     snapshot = TableSnapshot(source, order.signals)
@@ -112,7 +102,7 @@ def copy_snapshot(order: ChunkOrder, config: ApplyConfig) -> ChunkFailure | None
     try:
         with idle_connection(config) as connection:
             try:
-                copy_rows(chunk_task(order), place, connection)
+                copy_rows(chunk_task(order, limits_of), place, connection)
             except TargetError as error:
                 if error.number in TRANSACTION_TOO_LARGE:
                     connection.shrink_rounds(connection.round_records)
@@ -120,85 +110,3 @@ def copy_snapshot(order: ChunkOrder, config: ApplyConfig) -> ChunkFailure | None
     except ShardMergeError as error:
         return _failure(order, error, final=isinstance(error, ContractError | TargetLost))
     return None
-
-
-def chunk_task(order: ChunkOrder) -> ChunkTask:
-    """What a chunk's reader and writer have to know.
-
-    Raises:
-        UnsupportedDDL: No row of the shard can be written, with the reason.
-        UnfitValue: The type of a column is not known here.
-    """
-    (segment,) = order.stream.segments
-    plan = plan_segment(order.stream, segment, order.bindings, 0, limits_of=limits_of)
-    if plan.refusal is not None:
-        raise UnsupportedDDL(plan.refusal.reason, hint=plan.refusal.hint, code=plan.refusal.code)
-    own = [c.column for c in segment.columns if origin_part(c.id) is None]
-    by_name = {column.name.lower(): column for column in own}
-    key_names = [by_name[name.lower()] for name in segment.key if name.lower() in by_name]
-    where = order.stream.where
-    # ``place`` is an index into ``own``; a name stands for one column of the table.
-    targets = {own[written.place].name: written.target for written in plan.columns}
-    needed = {column.name.lower() for column in key_names}
-    if where:
-        needed |= {name.lower() for name in column_names(where)}
-    columns = wanted_columns(own, targets.keys(), needed)
-    staged: dict[str, str] = {}
-    if order.load.kind is LoadKind.SNAPSHOT:
-        staged = {c.name: f"c{place}" for place, c in enumerate(own) if c.name in targets}
-    written = staged or targets
-    loaded = tuple(
-        LoadedColumn(c.name, c.type, written.get(c.name, ""), server_reader(c, limits_of(c.type)))
-        for c in columns
-    )
-    return ChunkTask(
-        load=order.load,
-        number=order.chunk.number,
-        base=order.chunk.base,
-        range=order.chunk.range,
-        expected=segment.columns,
-        expected_key=segment.key,
-        key=tuple(KeyColumn(column.name, column.type) for column in key_names),
-        columns=columns,
-        row_filter=row_filter(where, {name: c.type for name, c in by_name.items()}),
-        rows=LoadedRows(loaded, where=where, key=())
-        if staged
-        else LoadedRows(loaded, plan.key_names, where, plan.origin),
-        leave_out=order.leave_out,
-        most_rows=order.most_rows,
-        writer_epoch=order.writer_epoch,
-        staged=tuple((staged[name], target) for name, target in targets.items() if name in staged),
-        target_key=plan.key_names,
-        constants=plan.origin,
-        position=plan.position,
-    )
-
-
-_idle: dict[Source, list[TableReader]] = {}
-"""The idle connections of this process. They outlive a chunk: Spark keeps its Python workers."""
-_keeping = Lock()
-
-
-@contextmanager
-def _idle_reader(source: Source) -> Iterator[TableReader]:
-    """A connection to a source that no one else in this process uses meanwhile."""
-    with _keeping:
-        idle = _idle.setdefault(source, [])
-        reader = idle.pop() if idle else chunk_reader(source)
-    try:
-        yield reader
-    except Exception:
-        reader.close()
-        raise
-    finally:
-        with _keeping:
-            idle.append(reader)
-
-
-def close_readers() -> None:
-    """Close the connections that this process kept open; none of them may be in use."""
-    with _keeping:
-        for readers in _idle.values():
-            for reader in readers:
-                reader.close()
-        _idle.clear()

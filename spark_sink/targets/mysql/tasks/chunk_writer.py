@@ -9,11 +9,11 @@ from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.planning.chunk_orders import ChunkResult
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 
 from .bulk import lines_for
-from .chunk_task import ChunkTask
 from .connection import TaskConnection
 
 _ATTEMPTS = 5

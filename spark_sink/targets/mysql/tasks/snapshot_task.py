@@ -26,8 +26,7 @@ from shardmerge.spark_sink.loading.chunk_queries import chunk_rows
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
-
-from .chunk_task import ChunkTask, other_table
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask, other_table
 
 PART_BYTES = 32 << 20
 """About how many bytes of rows are held at once."""

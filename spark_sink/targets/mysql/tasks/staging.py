@@ -24,11 +24,11 @@ from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.stage_store import ROW, StageStore
 
 from .bulk import replaces, write_keyless
-from .chunk_task import ChunkTask
 from .chunk_writer import ChunkWriter
 from .connection import TaskConnection
 from .encoders import literals

@@ -487,22 +487,26 @@ def test_the_sink_reads_the_first_rows_of_a_source_if_the_file_says_so() -> None
         ('"spark"', '"spark"\nload_port = 3307', "are of a replica"),
         ('"spark"', '"debezium"\nload_host = "h"', "goes with snapshot 'spark'"),
         ('"spark"', '"spark"\nload_host = "h"\nload_password = "env:"', "no environment variable"),
-        (
-            """host = "127.0.0.1"
-port = 3306
-user = "u"
-password = "${TARGET_PASSWORD}"
-""",
-            """kind = "iceberg"
-[target.catalog]
-name = "c"
-type = "hadoop"
-warehouse = "w"
-""",
-            "does not write to an Iceberg target",
-        ),
     ],
 )
 def test_a_first_load_that_cannot_be_is_refused(old: str, new: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         parse_pipeline(SPARK.replace(old, new), ENV)
+
+
+LAKE = ICEBERG.replace("server_id = 1", 'server_id = 1\nsnapshot = "spark"')
+
+
+def test_first_rows_are_loaded_into_an_iceberg_target() -> None:
+    assert parse_pipeline(LAKE, {}).source("s1").is_loaded
+    ignoring = LAKE + 'source = "s2"\nignore = ["delete"]\n'
+    assert parse_pipeline(ignoring, {}).source("s1").is_loaded
+
+
+@pytest.mark.parametrize("entry", ['on_truncate = "keep"\n', 'ignore = ["delete"]\n'])
+def test_they_are_not_where_the_table_keeps_rows_that_shards_have_not(entry: str) -> None:
+    with pytest.raises(ConfigError, match="Iceberg target whose route ignores") as raised:
+        parse_pipeline(LAKE + entry, {})
+    assert raised.value.code == "SM-5204"
+    assert parse_pipeline(ICEBERG + entry, {})
+    assert parse_pipeline(SPARK + entry, ENV)

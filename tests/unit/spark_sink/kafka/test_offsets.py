@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from shardmerge.connectors.kafka.client_offsets import valid_offset
@@ -47,7 +49,7 @@ def test_a_client_that_is_refused_for_long_is_replaced(monkeypatch: pytest.Monke
 
     times = [100.0]
     monkeypatch.setattr(offsets, "admin_client", client)
-    monkeypatch.setattr(offsets.time, "monotonic", lambda: times[-1])
+    monkeypatch.setattr(time, "monotonic", lambda: times[-1])
     reader = OffsetReader(Kafka("127.0.0.1:1"))
     for now, clients in ((100.0, 1), (119.0, 1), (121.0, 2), (140.0, 2), (142.0, 3)):
         times.append(now)

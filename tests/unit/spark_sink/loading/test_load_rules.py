@@ -147,7 +147,10 @@ def test_a_unique_value_may_be_there_twice_until_the_stream_has_passed_the_chunk
     assert may_have_duplicates(read.proven(), at(99))
     assert not may_have_duplicates(read.proven(), at(100))
     assert not may_have_duplicates(load(SNAPSHOT), at(1))
-    assert not may_have_duplicates(read.end_void(2, at(50)), at(1))
+    # The chunk may have been read behind the DROP, from a table that was made again.
+    void = read.end_void(2, at(50))
+    assert may_have_duplicates(void, at(99)) and not may_have_duplicates(void, at(100))
+    assert not may_have_duplicates(load().end_void(2, at(50)), at(1))
 
 
 def test_rows_before_a_snapshot_are_passed_over() -> None:

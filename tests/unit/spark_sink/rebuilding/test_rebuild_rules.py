@@ -9,7 +9,11 @@ from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind
 from shardmerge.schemas.records.reloads import Reload
 from shardmerge.spark_sink.barrier.decisions import StatementKey, TargetDecisions
 from shardmerge.spark_sink.barrier.restarts import UNDONE
-from shardmerge.spark_sink.rebuilding.rebuild_rules import obstacles, shadow_loads
+from shardmerge.spark_sink.rebuilding.rebuild_rules import (
+    obstacles,
+    shadow_loads,
+    where_refused,
+)
 from tests.unit.spark_sink.decided import (
     EXPANDING,
     TARGET,
@@ -104,3 +108,27 @@ def test_each_live_shard_is_loaded_at_its_last_gate() -> None:
         (B, table, 2, 2),
     ]
     assert not any(one.is_complete or one.has_rows for one in loads)
+
+
+def refused(of: TargetDecisions, where: str, *routes: RoutingRule) -> str:
+    found = where_refused(of, routes or (ROUTE,), where)
+    assert found is None or (found.code, found.passes) == ("SM-6520", False)
+    return "" if found is None else found.text
+
+
+def test_a_condition_may_name_the_columns_of_every_shard() -> None:
+    assert refused(known(), "ID > 3") == ""
+    assert refused(known(), "") == ""
+    assert "s1/app.a has no column kind" in refused(known(), "id > 3 AND kind = 'x'")
+    wider = decision(3, A, 30, columns=("id", "kind"))
+    assert "s1/app.b has no column kind" in refused(known(wider), "kind = 'x'")
+    gone = decision(4, B, 40, live=False)
+    assert refused(known(wider, gone), "kind = 'x'") == ""
+
+
+def test_a_condition_belongs_to_one_route_of_the_target_alone() -> None:
+    one, other = replace(ROUTE, table="a"), replace(ROUTE, table="b")
+    assert "do not have one route" in refused(known(), "id > 3", one, other)
+    several = replace(ROUTE, table=r"(?P<name>.*)", target_table=r"\g<name>")
+    assert "do not have one route" in refused(known(), "id > 3", several)
+    assert "do not have one route" in refused(known(), "id > 3", replace(ROUTE, table="c"))

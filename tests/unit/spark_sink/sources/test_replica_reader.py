@@ -70,6 +70,8 @@ class Connection:
         answers = self._servers.answers[self._host]
         return next((answer for start, answer in answers.items() if sql.startswith(start)), ())
 
+    def rollback(self) -> None: ...
+
     def close(self) -> None:
         self.open = False
 

@@ -327,6 +327,41 @@ def test_a_table_that_is_dropped_is_not_read_on(driver: Driver) -> None:
     assert A not in batch.targets[0].stops
 
 
+def test_rows_of_a_dropped_table_agree_once_the_topic_has_what_its_chunks_include(
+    driver: Driver,
+) -> None:
+    driver.intake.settled = False
+    driver.rounds(5)
+    driver.decide(decision(3, A, 60, live=False))
+    driver.rounds(2)
+    # The stream goes on, but the connector may be behind the chunks.
+    assert driver.rows.loads[A].position is None
+    assert driver.rows.loads[A].reading > driver.intake.watermarks.number + 1
+    asked = driver.jobs.calls.count("prove")
+
+    later = Driver(driver.store)
+    later.intake.settled = False
+    later.decide(decision(3, A, 60, live=False))
+    later.rounds(2)
+    assert later.rows.loads[A].reading > later.intake.watermarks.number + 1
+    for one in (driver, later):
+        one.intake.settled = True
+        one.rounds(3)
+        assert one.rows.loads[A].reading == one.intake.watermarks.number + 1
+    assert driver.jobs.calls.count("prove") <= asked + 2
+
+
+def test_a_table_that_is_dropped_before_a_chunk_was_written_has_no_rows_to_wait_for(
+    driver: Driver,
+) -> None:
+    driver.store.answers = [ChunkEnd.REFUSED] * 4
+    driver.rounds(1)
+    driver.decide(decision(3, A, 60, live=False))
+    driver.rounds(2)
+    assert driver.runs.latest[A].is_void
+    assert driver.rows.loads[A].reading == 0
+
+
 def test_a_chunk_that_fails_is_given_out_again_and_the_reason_is_told(
     driver: Driver, caplog: pytest.LogCaptureFixture
 ) -> None:

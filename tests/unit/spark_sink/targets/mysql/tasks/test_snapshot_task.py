@@ -14,13 +14,11 @@ from shardmerge.spark_sink.loading.load_state import LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_runs import chunk_task
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_task import ChunkTask
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask, chunk_task
 from shardmerge.spark_sink.targets.mysql.tasks.snapshot_task import read_snapshot
 from tests.strategies import table
 from tests.unit.spark_sink.loading.loads import at
-
-from .test_chunk_runs import SHARD, TABLE, order
+from tests.unit.spark_sink.sources.test_chunk_task import SHARD, TABLE, order
 
 
 def snapshot_order(**changes: Any) -> ChunkOrder:

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 from shardmerge.spark_sink.rows.values.forms import Form
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_runs import chunk_task
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_task import ChunkTask
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask, chunk_task
 from shardmerge.spark_sink.targets.mysql.tasks.staging import Copying
 from tests.unit.spark_sink.loading.loads import at
+from tests.unit.spark_sink.sources.test_chunk_task import order
 
-from .test_chunk_runs import order
 from .test_snapshot_task import snapshot_order
 
 PIECE = "FROM `c`.`s` AS s WHERE s.shardmerge_row > 4 AND s.shardmerge_row <= 9"

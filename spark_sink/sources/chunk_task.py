@@ -1,16 +1,12 @@
-"""One chunk of a first load: read in a transaction of the source, written in one of the target.
+"""A chunk of a first load: what its reader and its writer have to know, and how it is read.
 
-For loads of the kind ``CHUNKS``. Theory of operation:
+Theory of operation:
 
 1. A consistent snapshot is taken. The table is touched, which keeps its metadata locked until the
    transaction ends, and then shown. If it is not the table of the load's base, the chunk ends here.
 2. The rows are read, and the transaction ends. The source is held up by nothing that follows.
 3. The source says where its binlog ends now. The chunk's rows show no change from there on.
-4. One transaction of the target checks the writer epoch, marks the chunk as done, and writes the
-   rows. If the chunk is not wanted any more, nothing is written.
-
-When the acknowledgement of a COMMIT is lost, the chunk may be done; the next attempt then finds
-that it is not wanted. So the driver reads the state before it gives a refused chunk out again.
+4. Each kind of target writes the rows in its own way, with the mark that the chunk is done.
 """
 
 from __future__ import annotations
@@ -20,20 +16,24 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from shardmerge.schemas.lattice.left_out_columns import without_columns
+from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, TableSchema
-from shardmerge.spark_sink.loading.chunk_queries import chunk_rows
+from shardmerge.schemas.pipeline.row_conditions import column_names
+from shardmerge.spark_sink.loading.chunk_queries import chunk_rows, wanted_columns
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.key_order import KeyColumn
-from shardmerge.spark_sink.loading.load_state import Load
+from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from shardmerge.spark_sink.loading.row_filters import row_filter
 from shardmerge.spark_sink.loading.table_shape import difference
-from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
-from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedRows
-from shardmerge.spark_sink.rows.folding.row_batches import Batch
-from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
+from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkOrder, ChunkResult
+from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedRows
+from shardmerge.spark_sink.rows.folding.segment_plan import LimitsOf, plan_segment
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
+from shardmerge.spark_sink.rows.values.server_values import server_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +107,65 @@ class ChunkSource(Protocol):
         ...
 
 
-class ChunkTarget(Protocol):
-    """The target's transaction of a chunk."""
+def chunk_task(order: ChunkOrder, limits_of: LimitsOf | None = None) -> ChunkTask:
+    """What a chunk's reader and writer have to know.
 
-    lines_of: LinesOf | None
+    Args:
+        order: The chunk, as the driver gives it out.
+        limits_of: What the kind of target cannot hold; see ``plan_segment``.
 
-    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | None) -> bool:
-        """Check the epoch, mark the chunk as done, and write its rows, in one transaction.
-
-        Returns:
-            False, with nothing written, when the chunk is not wanted any more.
-
-        Raises:
-            WriterReplaced: Another writer took over.
-            TargetError: The target refuses a row, or cannot be written now (``retryable``).
-        """
-        ...
+    Raises:
+        UnsupportedDDL: No row of the shard can be written, with the reason.
+        UnfitValue: The type of a column is not known here.
+    """
+    (segment,) = order.stream.segments
+    plan = plan_segment(order.stream, segment, order.bindings, 0, limits_of=limits_of)
+    if plan.refusal is not None:
+        raise UnsupportedDDL(plan.refusal.reason, hint=plan.refusal.hint, code=plan.refusal.code)
+    own = [c.column for c in segment.columns if origin_part(c.id) is None]
+    by_name = {column.name.lower(): column for column in own}
+    key_names = [by_name[name.lower()] for name in segment.key if name.lower() in by_name]
+    where = order.stream.where
+    # ``place`` is an index into ``own``; a name stands for one column of the table.
+    targets = {own[written.place].name: written.target for written in plan.columns}
+    needed = {column.name.lower() for column in key_names}
+    if where:
+        needed |= {name.lower() for name in column_names(where)}
+    columns = wanted_columns(own, targets.keys(), needed)
+    staged: dict[str, str] = {}
+    if order.load.kind is LoadKind.SNAPSHOT:
+        staged = {c.name: f"c{place}" for place, c in enumerate(own) if c.name in targets}
+    written = staged or targets
+    loaded = tuple(
+        LoadedColumn(
+            c.name,
+            c.type,
+            written.get(c.name, ""),
+            server_reader(c, limits_of(c.type) if limits_of is not None else None),
+        )
+        for c in columns
+    )
+    return ChunkTask(
+        load=order.load,
+        number=order.chunk.number,
+        base=order.chunk.base,
+        range=order.chunk.range,
+        expected=segment.columns,
+        expected_key=segment.key,
+        key=tuple(KeyColumn(column.name, column.type) for column in key_names),
+        columns=columns,
+        row_filter=row_filter(where, {name: c.type for name, c in by_name.items()}),
+        rows=LoadedRows(loaded, where=where, key=())
+        if staged
+        else LoadedRows(loaded, plan.key_names, where, plan.origin),
+        leave_out=order.leave_out,
+        most_rows=order.most_rows,
+        writer_epoch=order.writer_epoch,
+        staged=tuple((staged[name], target) for name, target in targets.items() if name in staged),
+        target_key=plan.key_names,
+        constants=plan.origin,
+        position=plan.position,
+    )
 
 
 def other_table(task: ChunkTask, table: TableSchema | None) -> str:
@@ -133,28 +176,27 @@ def other_table(task: ChunkTask, table: TableSchema | None) -> str:
     return difference(task.expected, task.expected_key, table)
 
 
-def load_chunk(task: ChunkTask, source: ChunkSource, target: ChunkTarget) -> ChunkResult:
-    """Read a chunk and write it.
+def read_chunk(task: ChunkTask, source: ChunkSource) -> tuple[ChunkResult, Sequence[Sequence[Any]]]:
+    """Read a chunk.
+
+    Returns:
+        The result that the chunk has when its rows are written, and the rows as the server sent
+        them. There are none if the chunk cannot be written.
 
     Raises:
         StackError: The source does not answer, or refuses the chunk's transaction.
-        UnfitValue: A value is not one of its column's type.
-        TargetError: See ``ChunkTarget.write``.
     """
     shard, number = task.load.shard, task.number
     source.begin()
     try:
         if differs := other_table(task, source.table(shard)):
-            return ChunkResult(shard, number, ChunkEnd.OTHER_TABLE, detail=differs)
+            return ChunkResult(shard, number, ChunkEnd.OTHER_TABLE, detail=differs), ()
         sql = chunk_rows(shard, task.key, task.range, task.columns, task.row_filter)
         rows = source.rows(sql, task.most_rows + 1)
     finally:
         source.end()
     if len(rows) > task.most_rows:
-        return ChunkResult(shard, number, ChunkEnd.TOO_LARGE)
+        return ChunkResult(shard, number, ChunkEnd.TOO_LARGE), ()
     before = source.binlog_end()
     size = sum(len(value) for row in rows for value in row if value is not None)
-    result = ChunkResult(shard, number, ChunkEnd.DONE, len(rows), size, before)
-    if not target.write(task, result, task.rows.batch(rows, target.lines_of)):
-        return ChunkResult(shard, number, ChunkEnd.REFUSED)
-    return result
+    return ChunkResult(shard, number, ChunkEnd.DONE, len(rows), size, before), rows

@@ -18,7 +18,8 @@ from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedR
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
 from shardmerge.spark_sink.rows.values.server_values import server_reader
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_task import ChunkTask, load_chunk
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask
+from shardmerge.spark_sink.targets.mysql.tasks.chunk_load import load_chunk
 from tests.strategies import table
 from tests.unit.spark_sink.loading.loads import SHARD, at, load
 

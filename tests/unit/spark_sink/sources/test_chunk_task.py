@@ -11,7 +11,7 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkOrder
 from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_runs import chunk_task
+from shardmerge.spark_sink.sources.chunk_task import chunk_task
 from tests.strategies import table
 from tests.unit.spark_sink.loading.loads import at
 
