@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from shardmerge.spark_sink.barrier.partitions import Partition
 
-FEW = 500
+FEW = 100
 """Of so few partitions, or parts of them, all ends are asked for in every round."""
 _WARM_S = 5.0
 """Seconds for which a partition stays warm."""
