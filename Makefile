@@ -124,7 +124,7 @@ test-chart: $(ARTIFACTS) | java ## The Helm chart: rendered, and held against th
 	@PYTHONPATH=. $(PY) -m tests.levels chart
 
 # A new file needs all of it anew; Go, pip and Ivy keep what they fetched.
-build/chart/.ready: $(wildcard tests/chart/*.txt tests/chart/*.xml tests/chart/*_schemas.py tests/chart/schemas.py) \
+build/chart/.ready: $(wildcard tests/go/go.txt tests/chart/*.txt tests/chart/*.xml tests/chart/*_schemas.py tests/chart/schemas.py) \
 		$(wildcard tests/chart/java/* tests/chart/tools/*) tests/go_tools.sh $(READY)
 	@bash tests/go_tools.sh tests/chart/tools $(@D)/bin
 	@rm -rf $(@D)/models $(@D)/wheels
@@ -312,6 +312,8 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		tests/chart/models.in -o tests/chart/models.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-deps tests/chart/kubernetes.in -o tests/chart/kubernetes.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		tests/go/go.in -o tests/go/go.txt
 
 clean: ## Everything built; keeps .venv and what was fetched
 	@rm -rf build/reports build/wheel build/site build/docs-venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
