@@ -169,7 +169,8 @@ class Recovery(faust.tables.recovery.Recovery):  # type: ignore[misc]
             self.tables.on_standbys_ready()
         app.on_rebalance_end()
         log.info("worker_started")
-        self.tables.copy_others()
+        if app.consumer_generation_id == generation_id:
+            await self.tables.copy_others()
 
 
 class TableManager(FaustTableManager):  # type: ignore[misc]
@@ -181,11 +182,11 @@ class TableManager(FaustTableManager):  # type: ignore[misc]
         super().__init__(app, **kwargs)
         self._copies = None if app.copied is None else TableCopies(app.copied, app.crash)
 
-    def copy_others(self) -> None:
+    async def copy_others(self) -> None:
         """Copy the partitions that this worker does not have."""
         if self._copies is not None:
             actives = self.app.assignor.assigned_actives()
-            self._copies.follow(others_partitions(self.values(), actives))
+            await self._copies.follow(others_partitions(self.values(), actives))
 
     async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
         """Called by Faust when the group has changed, before it opens partitions."""

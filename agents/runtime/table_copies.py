@@ -23,7 +23,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,8 +128,9 @@ class TableCopies:
         self._new_consumer = new_consumer or self._aiokafka_consumer
         self._task: asyncio.Task[None] | None = None
 
-    def follow(self, partitions: Mapping[TP, Any]) -> None:
-        """Copy these partitions from now on; ``stop`` must have been awaited before."""
+    async def follow(self, partitions: Mapping[TP, Any]) -> None:
+        """Copy these partitions from now on, and no others."""
+        await self.stop()
         if partitions:
             self._task = asyncio.ensure_future(self._run(dict(partitions)))
 
@@ -139,8 +139,7 @@ class TableCopies:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait([task])
 
     async def _run(self, partitions: Mapping[TP, Any]) -> None:
         try:

@@ -131,7 +131,7 @@ def test_a_copy_that_is_stopped_anywhere_becomes_the_table_all_the_same(
     async def play() -> None:
         for _ in range(6):
             copies = TableCopies(Kafka("none:1"), table.app.crash, lambda: ListConsumer(records))
-            copies.follow({tp: table})
+            await copies.follow({tp: table})
             for _ in range(chosen.randrange(25)):
                 await asyncio.sleep(0)
             await copies.stop()
@@ -139,7 +139,7 @@ def test_a_copy_that_is_stopped_anywhere_becomes_the_table_all_the_same(
             stored = table.persisted_offset(tp)
             applied = [r for r in records if stored is not None and r.offset <= stored]
             assert rows(table) == made_by(applied)
-        copies.follow({tp: table})
+        await copies.follow({tp: table})
         await asyncio.wait_for(until_copied(tp, table, records[-1].offset), 30)
         await copies.stop()
 
@@ -164,13 +164,13 @@ def test_a_batch_that_was_applied_without_its_offset_is_applied_again(
         copies = TableCopies(Kafka("none:1"), crash, lambda: ListConsumer(records))
         with monkeypatch.context() as patched:
             patched.setattr(type(table.data), "set_persisted_offset", killed)
-            copies.follow({tp: table})
+            await copies.follow({tp: table})
             while not crashed:
                 await asyncio.sleep(0)
         assert table.persisted_offset(tp) is None
         assert rows(table)
         await copies.stop()
-        copies.follow({tp: table})
+        await copies.follow({tp: table})
         await asyncio.wait_for(until_copied(tp, table, records[-1].offset), 30)
         await copies.stop()
 
@@ -192,7 +192,7 @@ def test_a_broker_that_is_away_delays_the_copies(
         copies = TableCopies(
             Kafka("none:1"), table.app.crash, lambda: ListConsumer(records, failures.pop(0))
         )
-        copies.follow({tp: table})
+        await copies.follow({tp: table})
         await asyncio.wait_for(until_copied(tp, table, records[-1].offset), 30)
         await copies.stop()
         await copies.stop()  # nothing runs: no error
