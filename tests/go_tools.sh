@@ -34,4 +34,6 @@ else
     fi
 fi
 cd "$module"
-GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly "$go" build -p "${JOBS:-2}" -trimpath -ldflags "-s -w" -o "$out/" tool
+# Without optimisation: the build takes a third less time, and the tools run for seconds.
+GOTOOLCHAIN=local GOWORK=off GOFLAGS=-mod=readonly "$go" build -p "${JOBS:-2}" -trimpath -gcflags "all=-N -l" \
+    -ldflags "-s -w" -o "$out/" tool

@@ -41,7 +41,7 @@ POLL_MS = 500
 BATCH_RECORDS = 500
 BATCH_BYTES = 1024 * 1024
 """A batch is applied in one piece, and the worker does nothing else meanwhile."""
-PAUSE_S = 1.0
+PAUSE_S = 3.0
 """Between attempts, while the broker cannot be read."""
 
 
