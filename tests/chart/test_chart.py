@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm's packages and held against the resources' schemas by kubeconform."""
+"""The Helm chart, rendered by Helm's packages; kubeconform holds it against the schemas."""
 
 from __future__ import annotations
 

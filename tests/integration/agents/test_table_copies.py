@@ -30,7 +30,7 @@ def in_changelog(line: Line, table: str) -> dict[int, dict[bytes, bytes]]:
     found: dict[int, dict[bytes, bytes]] = {}
     for record in line.written_as_they_are(changelog(line.pipeline, table)):
         rows = found.setdefault(record.partition, {})
-        if record.value is None:
+        if not record.value:  # a deletion
             rows.pop(record.key, None)
         else:
             rows[record.key] = record.value

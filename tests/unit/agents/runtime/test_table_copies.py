@@ -92,7 +92,8 @@ def changelog(tp: TP, count: int, seed: int) -> list[Record]:
     offsets = sorted(chosen.sample(range(2 * count), count))
     return [
         Record(
-            *tp,
+            tp.topic,
+            tp.partition,
             offset,
             b"k%d" % chosen.randrange(5),
             None if chosen.random() < 0.3 else b"v%d" % offset,

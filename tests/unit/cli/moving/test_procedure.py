@@ -82,7 +82,7 @@ class Cluster:
     def set_config(self, name: str, config: Mapping[str, str]) -> None:
         self._do("before config")
         assert self.fit == {**config, "name": name}, "unchecked"
-        self.its_config = self.fit
+        self.its_config = dict(self.fit)
         self._do("config")
 
 
