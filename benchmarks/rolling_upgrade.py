@@ -5,7 +5,8 @@ Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION``
 The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two
 sinks with ``--standby``, two agents' workers. Sinks and workers run from an environment with the
 wheel of the old revision, which ``git archive`` gives, and Connect's worker has the jar that this
-environment compiles. The configurations of the connectors and the packages of ``requirements.lock``
+environment compiles. The old revision must know every key of the pipeline file that this tree's
+local line writes. The configurations of the connectors and the packages of ``requirements.lock``
 are this tree's. Then, in the order of docs/how-to/upgrade.md, each part is told to end and started
 again from this tree: the sink that waits, the sink that writes, the worker that does not decide,
 the one that does, and Connect's worker, with this tree's jar.
