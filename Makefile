@@ -18,7 +18,7 @@ export PYTHONSAFEPATH := 1
 help: ## This help
 	@echo "shardmerge: many MySQL shards, one table, while every shard changes its schema at its own time"; echo
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-22s %s\n", $$1, $$2}'
-	@echo; echo "Needs Python 3.11+ (with venv) and Java 17+, the tests Go 1.26+; everything else is fetched and checked."
+	@echo; echo "Needs Python 3.11+ (with venv) and Java 17+; everything else is fetched and checked."
 
 # --- set-up ---------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ SPARKS := $(patsubst tests/sparks/%.txt,spark-%,$(sort $(wildcard tests/sparks/*
 .PHONY: test check types links unit wheel integration e2e scenarios
 # The longest of a queue first, and first what waits for moments: its last ones run beside the whole lines.
 test: $(ARTIFACTS) | java ## Every level, the real stack included; closes with 'N passed, N failed' (CASES=DIR: more scenarios)
-	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql loads $(SPARKS) check wheel laws docs integration e2e scenarios
+	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql loads $(SPARKS) check wheel laws docs chart integration e2e scenarios
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .
@@ -120,12 +120,12 @@ test-cluster: $(ARTIFACTS) | java ## The sink on a Spark cluster whose parts die
 	@PYTHONPATH=. $(PY) -m tests.levels cluster
 
 .PHONY: test-chart
-test-chart: $(ARTIFACTS) | java ## The Helm chart: rendered, and held against the resources' schemas (Go 1.26 or newer)
+test-chart: $(ARTIFACTS) | java ## The Helm chart: rendered, and held against the resources' schemas
 	@PYTHONPATH=. $(PY) -m tests.levels chart
 
 # A new file needs all of it anew; Go, pip and Ivy keep what they fetched.
-build/chart/.ready: $(wildcard tests/chart/*.txt tests/chart/*.xml tests/chart/*_schemas.py tests/chart/schemas.py) \
-		$(wildcard tests/chart/java/* tests/chart/tools/*) tests/go_tools.sh $(READY)
+build/chart/.ready: $(wildcard tests/go/go.txt tests/chart/*.txt tests/chart/*.xml tests/chart/*_schemas.py tests/chart/schemas.py) \
+		$(wildcard tests/chart/java/* tests/chart/tools/* tests/chart/tools/*/*) tests/go_tools.sh $(READY)
 	@bash tests/go_tools.sh tests/chart/tools $(@D)/bin
 	@rm -rf $(@D)/models $(@D)/wheels
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --target $(@D)/models \
@@ -169,7 +169,7 @@ build/pages-api/.installed: tests/pages/api-requirements.txt $(READY)
 	@touch $@
 
 .PHONY: test-proxy
-test-proxy: $(READY) build/pages/.installed build/proxy/.ready ## The pages behind a real OIDC proxy, in a real browser (needs chromium, and Go 1.26 or newer)
+test-proxy: $(READY) build/pages/.installed build/proxy/.ready ## The pages behind a real OIDC proxy, in a real browser (needs chromium)
 	PYTHONPATH=build/pages $(PY) -m pytest tests/proxy $(ARGS)
 
 build/proxy/.ready: tests/proxy/provider.txt $(wildcard tests/proxy/tools/*) tests/go_tools.sh $(READY)
@@ -312,6 +312,8 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		tests/chart/models.in -o tests/chart/models.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-deps tests/chart/kubernetes.in -o tests/chart/kubernetes.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		tests/go/go.in -o tests/go/go.txt
 
 clean: ## Everything built; keeps .venv and what was fetched
 	@rm -rf build/reports build/wheel build/site build/docs-venv dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -103,6 +103,7 @@ def build_app(
     app = App(
         f"{pipeline.name}-agents",
         new_web=new_web,
+        copied=pipeline.kafka if settings.table_copies else None,
         **faust_settings(pipeline.kafka),
         store="rocksdb://",
         datadir=str(settings.data_directory),
@@ -124,8 +125,7 @@ def build_app(
         topic_allow_declare=True,
         topic_partitions=1,
         topic_replication_factor=pipeline.kafka.replication,
-        # A standby's changelog records are dropped whenever the streams' queues are cleared; the
-        # tables are small, and a worker that takes over reads them from the changelog.
+        # Faust's standby tables lose records; see runtime.table_copies, which takes their place.
         table_standby_replicas=0,
         web_bind=settings.web_host,
         web_host=settings.web_host,

@@ -1,7 +1,7 @@
 """What the agents manage: decisions per second, latency, recovery and memory.
 
 Usage: ``PYTHONPATH=. python benchmarks/agents_speed.py [--shards 1000] [--wide 10000]
-[--parts fold,worker,latency,recovery]``
+[--parts fold,worker,latency,recovery,takeover]``
 
 * ``fold``: so many shards of one table make the same change at once, in each mode; tracker and
   coordinator as pure folds, without Kafka. Reference: what only reading and writing the same
@@ -14,6 +14,11 @@ Usage: ``PYTHONPATH=. python benchmarks/agents_speed.py [--shards 1000] [--wide 
 * ``recovery``: a worker with ``--wide`` shards of 50 columns is killed and started again, from its
   RocksDB tables and without them: from the start of the process until the first new decision is
   readable; and the worker's memory. Reference: the same with two shards.
+
+* ``takeover``: of two workers, the one with the tracker is killed: from the kill until the other
+  one's first new decision is readable. The other one had no tables on its disk when it was started.
+  Reference: the same with ``SHARDMERGE_AGENTS_TABLE_COPIES=0``, so that it has to read the
+  changelogs. (``--wide`` shards of 50 columns.)
 
 Everything is wall time; a killed worker's partitions are free after its session timeout of 6 s,
 which is part of the recovery.
@@ -207,6 +212,48 @@ def _recoveries(stack: LocalStack, shards: int) -> dict[str, float]:
     return figures
 
 
+def takeover(stack: LocalStack, shards: int) -> None:
+    """Seconds until another worker decides, with copies of the tables and without."""
+    with line(stack) as made:
+        create(made, shards, WIDE)
+        reference = _takeover(made, "bare", copies=False)
+        figure = _takeover(made, "copied", copies=True)
+    tell(f"takeover: {shards:,} shards of 50 columns", figure, "s", reference, figure / reference)
+
+
+def _takeover(made: Line, name: str, *, copies: bool) -> float:
+    """Start another worker on an empty disk, and kill the one with the tracker."""
+    made.table_copies = copies
+    made.start(name)
+    mine = f"{made.pipeline.name}.commands/0"
+
+    def running() -> list[str]:
+        return [each for each in made.supervisor.names() if made.runs(each)]
+
+    def trackers() -> list[str]:
+        return [each for each in running() if mine in _partitions(made, each)]
+
+    # The newcomer may be given the tracker: then the other one is made to take it over.
+    until(lambda: len(trackers()) == 1, "a worker with the tracker")
+    (holder,) = trackers()
+    (other,) = set(running()) - {holder}
+    if other != name:
+        made.kill(other, lose_data=True)
+        made.start(other)
+    if copies:
+        until(lambda: "tables_copied" in made.log(other).rpartition("worker_started")[2], "copies")
+    started = time.monotonic()
+    made.kill(holder)
+    made.execute(made.sources[0], f"ALTER TABLE tbl0 ADD COLUMN {name} int")
+    until(lambda: made.decided() >= made.events(), "decision of another worker")
+    return time.monotonic() - started
+
+
+def _partitions(made: Line, worker: str) -> str:
+    """The partitions that a worker was last given."""
+    return made.log(worker).rpartition("partitions_assigned")[2].partition("\n")[0]
+
+
 def memory_mib(made: Line) -> float:
     """The worker's resident memory."""
     status = Path(f"/proc/{made.supervisor.pid('worker')}/status").read_text(encoding="ascii")
@@ -219,13 +266,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shards", type=int, default=1_000)
     parser.add_argument("--wide", type=int, default=10_000)
-    parser.add_argument("--parts", default="fold,worker,latency,recovery")
+    parser.add_argument("--parts", default="fold,worker,latency,recovery,takeover")
     arguments = parser.parse_args()
     parts = arguments.parts.split(",")
     print(f"{'':<44}{'measured':>12} {'':<6}{'reference':>12} {'ratio':>8}")
     if "fold" in parts:
         fold(arguments.shards)
-    if set(parts) & {"worker", "latency", "recovery"}:
+    if set(parts) & {"worker", "latency", "recovery", "takeover"}:
         with broker_alone("bench-agents-") as stack:
             if "worker" in parts:
                 worker(stack, arguments.shards)
@@ -233,6 +280,8 @@ def main() -> int:
                 latency(stack, arguments.shards)
             if "recovery" in parts:
                 recovery(stack, arguments.wide)
+            if "takeover" in parts:
+                takeover(stack, arguments.wide)
     return 0
 
 

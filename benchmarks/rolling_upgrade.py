@@ -4,10 +4,12 @@ Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION``
 
 The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two
 sinks with ``--standby``, two agents' workers. Sinks and workers run from an environment with the
-wheel of the old revision, which ``git archive`` gives. The connectors, their jar and the packages
-of ``requirements.lock`` are this tree's. Then, in the order of docs/how-to/upgrade.md, each part is
-told to end and started again from this tree: the sink that waits, the sink that writes, the worker
-that does not decide, the one that does, and Connect's worker, which has one version.
+wheel of the old revision, which ``git archive`` gives, and Connect's worker has the jar that this
+environment compiles. The old revision must know every key of the pipeline file that this tree's
+local line writes. The configurations of the connectors and the packages of ``requirements.lock``
+are this tree's. Then, in the order of docs/how-to/upgrade.md, each part is told to end and started
+again from this tree: the sink that waits, the sink that writes, the worker that does not decide,
+the one that does, and Connect's worker, with this tree's jar.
 
 For each part it prints the longest time in which no new row of a shard came into the target. At the
 end a column is added, and the tables are compared.
@@ -33,16 +35,48 @@ from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.sigterm import end_on_sigterm
 from tests.levels import link_packages
 
+_PLUGINS = """
+import sys
+from pathlib import Path
+from shardmerge.local.install.artifacts import resolve
+from shardmerge.local.install.exact_values import with_exact_values
+cache = Path(sys.argv[1])
+artifacts = resolve(cache)
+print(with_exact_values(artifacts.plugin_path, cache, artifacts.java))
+"""
+"""Prints the folder of Debezium's plugins with the jar of the version that runs it."""
 _SETTLED_S = 5.0
 """Rows are watched for so long after a part is back."""
 
 
 class MixedPipeline(Pipeline):
-    """Its parts start from the environment of ``python``, and go on from this tree's."""
+    """Its parts start from the environment of ``python``, and go on from this tree's.
+
+    Attributes:
+        has_other_jar: Whether the jar of that environment differs from this tree's.
+    """
 
     def __init__(self, directory: Path, python: Path) -> None:
         self.python = str(python)
         super().__init__(directory)
+        self._worker_file = self.stack.directory / "connect" / "worker.properties"
+        self._plugins = self._plugin_path()
+        old = subprocess.run(
+            [self.python, "-c", _PLUGINS, str(ROOT / ".local" / "cache")],
+            check=True, text=True, stdout=subprocess.PIPE,
+        ).stdout.strip()  # fmt: skip
+        self.has_other_jar = old != self._plugins
+        self._set_plugin_path(old)
+        self.restart_connect()
+
+    def _plugin_path(self) -> str:
+        lines = self._worker_file.read_text(encoding="utf-8").splitlines()
+        return next(line.partition("=")[2] for line in lines if line.startswith("plugin.path="))
+
+    def _set_plugin_path(self, plugins: str) -> None:
+        text = self._worker_file.read_text(encoding="utf-8")
+        text = text.replace(f"plugin.path={self._plugin_path()}", f"plugin.path={plugins}")
+        self._worker_file.write_text(text, encoding="utf-8")
 
     def _start(self, name: str, module: str, *options: str) -> None:
         env = {**ENVIRONMENT, "PYSPARK_PYTHON": self.python}
@@ -56,6 +90,11 @@ class MixedPipeline(Pipeline):
         spec = self.specs[name]
         self.specs[name] = replace(spec, argv=(sys.executable, *spec.argv[1:]), env=ENVIRONMENT)
         self.stack.add(self.specs[name])
+
+    def upgrade_connect(self) -> None:
+        """Tell Connect's worker to end, and start it with this tree's jar."""
+        self._set_plugin_path(self._plugins)
+        self.restart_connect()
 
     def restart_connect(self) -> None:
         """Tell Connect's worker to end, and start it again."""
@@ -153,7 +192,8 @@ def upgraded(made: MixedPipeline) -> int:
     replaced(made, "the sink that writes", lambda: made.upgrade(active))
     replaced(made, "the worker that does not decide", lambda: made.upgrade(other))
     replaced(made, "the worker that decides", lambda: made.upgrade(decides))
-    replaced(made, "Connect's worker", made.restart_connect)
+    jar = "another" if made.has_other_jar else "the same"
+    replaced(made, f"Connect's worker, with {jar} jar", made.upgrade_connect)
     made.writers[1].at.run("ALTER TABLE app.tbl ADD upgraded INT")
     query = (
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'merged'"

@@ -18,6 +18,9 @@ What is mended, and what happened without it:
    which is an error there, and Faust ends the worker. ``ConsumerThread`` commits nothing then.
 5. A changelog record whose send failed is only logged. ``Table`` keeps the futures of what it sent,
    for ``delivery`` to await; ``producer.flush()`` gives up after 0.1 s and is no substitute.
+6. A changelog record that is acknowledged late moves the stored offset of a partition that another
+   worker has by then, past that worker's records. ``Table`` leaves the offset where it is.
+7. Standby tables lose records in each rebalance. ``table_copies`` takes their place.
 """
 
 from __future__ import annotations
@@ -33,7 +36,10 @@ from faust.tables.table import Table as FaustTable
 from faust.transport.drivers import aiokafka as driver
 
 from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
+
+from .table_copies import TableCopies, others_partitions
 
 log = logger(__name__)
 
@@ -163,12 +169,38 @@ class Recovery(faust.tables.recovery.Recovery):  # type: ignore[misc]
             self.tables.on_standbys_ready()
         app.on_rebalance_end()
         log.info("worker_started")
+        if app.consumer_generation_id == generation_id:
+            await self.tables.copy_others()
 
 
 class TableManager(FaustTableManager):  # type: ignore[misc]
-    """Faust's table manager with our recovery."""
+    """Faust's table manager with our recovery, and with copies of other workers' tables."""
 
     _recovery: Recovery | None
+
+    def __init__(self, app: App, **kwargs: Any) -> None:
+        super().__init__(app, **kwargs)
+        self._copies = None if app.copied is None else TableCopies(app.copied, app.crash)
+
+    async def copy_others(self) -> None:
+        """Copy the partitions that this worker does not have."""
+        if self._copies is not None:
+            actives = self.app.assignor.assigned_actives()
+            await self._copies.follow(others_partitions(self.values(), actives))
+
+    async def on_rebalance(self, *args: Any, **kwargs: Any) -> None:
+        """Called by Faust when the group has changed, before it opens partitions."""
+        await self._stop_copies()
+        await super().on_rebalance(*args, **kwargs)
+
+    async def on_stop(self) -> None:
+        """Called by Faust when the worker ends, before it closes partitions."""
+        await self._stop_copies()
+        await super().on_stop()
+
+    async def _stop_copies(self) -> None:
+        if self._copies is not None:
+            await self._copies.stop()
 
     @property
     def recovery(self) -> Recovery:
@@ -201,6 +233,10 @@ class Table(FaustTable):  # type: ignore[misc]
         self._under_way.append(future)
         return future
 
+    def _on_changelog_sent(self, fut: Any) -> None:
+        if fut.result().topic_partition in self.app.assignor.assigned_actives():
+            super()._on_changelog_sent(fut)
+
     async def settle(self) -> None:
         """Wait until every changelog record is acknowledged by the broker.
 
@@ -217,10 +253,14 @@ class App(faust.App):  # type: ignore[misc]
 
     Args:
         new_web: Makes the web server of an app.
+        copied: The broker from which other workers' tables are copied; ``None`` for no copies.
     """
 
-    def __init__(self, *args: Any, new_web: Callable[[Any], Any], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, new_web: Callable[[Any], Any], copied: Kafka | None = None, **kwargs: Any
+    ) -> None:
         self._make_web = new_web
+        self.copied = copied
         super().__init__(*args, **kwargs)
 
     def _new_web(self) -> Any:

@@ -25,6 +25,8 @@ class AgentSettings:
             another one, or to its restart.
         commit_interval_s: Pause between commits of what was acknowledged. What was not committed
             is recognised as repeated after a crash.
+        table_copies: 1: the worker copies the tables of other workers, and takes over without
+            reading a whole changelog. 0: it does not.
         log_level: From which level on log records count: ``DEBUG``, ``INFO``, ``WARNING`` or
             ``ERROR``.
         failpoint: Where the worker kills itself, for tests: ``<place>:<passing>``.
@@ -35,6 +37,7 @@ class AgentSettings:
     web_port: int = 6066
     session_timeout_s: int = 6
     commit_interval_s: int = 2
+    table_copies: int = 1
     log_level: str = "INFO"
     failpoint: str = ""
 

@@ -223,7 +223,8 @@ class Move:
 
     def _start(self, config: Mapping[str, str]) -> None:
         rest, name = self._rest, self._name
-        rest.create_or_update(name, config)
+        # ``run`` has asked whether it is fit. Connect asks its connector once more by itself.
+        rest.set_config(name, config)
         # Connect stops a stopped connector once more when its configuration is put, and reports a
         # failure if it is resumed meanwhile.
         rest.stop(name)

@@ -118,7 +118,9 @@ def _properties(plugins: Sequence[Path], port: int, bootstrap_servers: str) -> d
         "connector.client.config.override.policy": "All",
         # A worker that comes back gets its tasks at once instead of after five minutes.
         "scheduled.rebalance.max.delay.ms": 0,
-        "session.timeout.ms": 10000,
+        # A worker that comes back waits until the group has given up the one that was killed. The
+        # shortest that brokers take unless they are told otherwise.
+        "session.timeout.ms": 6000,
         "heartbeat.interval.ms": 1000,
         "offset.flush.interval.ms": 1000,
         "task.shutdown.graceful.timeout.ms": 3000,

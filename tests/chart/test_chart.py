@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm and held against the resources' schemas by kubeconform."""
+"""The Helm chart, rendered by Helm's packages; kubeconform holds it against the schemas."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ CHART = ROOT / "docker" / "chart"
 BUILT = ROOT / "build" / "chart"
 GIVEN = sorted((CHART / "ci").glob("*.yaml"))
 PARTS = ("Deployment", "StatefulSet")
-BY_WATCHDOG = ("--set", "watchdog.create=false")
+BY_WATCHDOG = ("-set", "watchdog.create=false")
 
 
 def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [str(BUILT / "bin" / "helm"), "template", "shop", str(CHART)]
-    command += ["--kube-version", KUBERNETES, *words]
+    """What Helm's packages make of the chart (``tools/render``)."""
+    command = [str(BUILT / "bin" / "render"), "-kube-version", KUBERNETES, *words]
+    command += ["shop", str(CHART)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -169,11 +170,22 @@ def test_a_password_is_where_it_is_used_and_nowhere_else() -> None:
     assert connect["spec"]["template"]["pod"] == {"terminationGracePeriodSeconds": 60}
 
 
+@pytest.mark.parametrize("given", ["", "9000"])
+def test_connect_gives_up_a_dead_worker_soon_unless_the_values_say_otherwise(given: str) -> None:
+    name = r"strimzi.connect.config.session\.timeout\.ms"
+    more = ["-set", f"{name}={given}"] if given else []
+    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"), *more)
+    [connect] = [each for each in manifests if each["kind"] == "KafkaConnect"]
+    assert connect["spec"]["config"]["session.timeout.ms"] == int(given or 6000)
+    assert connect["spec"]["config"]["heartbeat.interval.ms"] == 2000
+    assert connect["spec"]["config"]["scheduled.rebalance.max.delay.ms"] == 0
+
+
 def test_another_pipeline_file_gives_new_pods() -> None:
     smallest = ["-f", str(CHART / "ci" / "smallest.yaml")]
     before, after = (
         [pod["metadata"]["annotations"] for pod in pods(rendered(*smallest, *more))]
-        for more in ([], ["--set", "pipeline=changed"])
+        for more in ([], ["-set", "pipeline=changed"])
     )
     assert len(before) == len(after) == 3
     assert all(old != new for old, new in zip(before, after, strict=True))
@@ -183,9 +195,9 @@ def test_another_pipeline_file_gives_new_pods() -> None:
     ("words", "told"),
     [
         ((), "--set-file pipeline=FILE"),
-        (("--set", "pipeline=x", "--set", "sink.kind=job"), "sink.kind"),
-        (("--set", "pipeline=x", "--set", "strimzi.connect.enabled=true"), "--target strimzi"),
-        (("--set", "pipeline=x", "--set", "strimzi.connectors[0].name=a"), "watchdog.create"),
+        (("-set", "pipeline=x", "-set", "sink.kind=job"), "sink.kind"),
+        (("-set", "pipeline=x", "-set", "strimzi.connect.enabled=true"), "--target strimzi"),
+        (("-set", "pipeline=x", "-set", "strimzi.connectors[0].name=a"), "watchdog.create"),
     ],
 )
 def test_values_that_give_no_line_are_refused(words: tuple[str, ...], told: str) -> None:

@@ -105,7 +105,12 @@ class Line:
         mode: Of the pipeline.
         routes: The routes of its pipeline file.
         record_format: Of its own records.
+
+    Attributes:
+        table_copies: Whether workers that are started from now on copy the tables of others.
     """
+
+    table_copies = True
 
     def __init__(
         self,
@@ -213,6 +218,7 @@ class Line:
                 "PYTHONSAFEPATH": "1",
                 "SHARDMERGE_AGENTS_FAILPOINT": failpoint,
                 "SHARDMERGE_AGENTS_SESSION_TIMEOUT_S": str(self.session_timeout_s),
+                "SHARDMERGE_AGENTS_TABLE_COPIES": str(int(self.table_copies)),
             },
             health=lambda: _health(port),
             start_timeout_s=PATIENCE_S,

@@ -26,8 +26,9 @@ CONTROL, PIPELINE = "shardmerge_lease", "p"
 ROOT = Path(__file__).resolve().parents[3]
 HOLDER = """
 import sys, time
-from tests.integration.mysql.test_lease import lease_at
-lease = lease_at(int(sys.argv[1]))
+from tests.integration.mysql.test_lease import MySqlAddress, lease_at
+host, port, user, password = sys.argv[1:]
+lease = lease_at(MySqlAddress(host, int(port), user, password))
 assert lease.wait(1)
 print("held", flush=True)
 while True:
@@ -37,32 +38,32 @@ while True:
 
 
 @pytest.fixture(params=SERVERS, scope="module")
-def port(request: pytest.FixtureRequest, server_port: Callable[[str], int]) -> int:
-    found = server_port(request.param)
-    session = session_at(found)
+def target(request: pytest.FixtureRequest, server_port: Callable[[str], int]) -> MySqlAddress:
+    return prepared(MySqlAddress("127.0.0.1", server_port(request.param), USER, PASSWORD))
+
+
+def prepared(target: MySqlAddress) -> MySqlAddress:
+    """The target, with the control tables of the pipeline."""
+    session = MySqlSession(target)
     ControlStore(session, CONTROL, PIPELINE).prepare()
     session.close()
-    return found
+    return target
 
 
-def session_at(port: int) -> MySqlSession:
-    return MySqlSession(MySqlAddress("127.0.0.1", port, USER, PASSWORD))
-
-
-def lease_at(port: int) -> MySqlLease:
-    session = session_at(port)
+def lease_at(target: MySqlAddress) -> MySqlLease:
+    session = MySqlSession(target)
     of = CONTROL, PIPELINE
     epoch = ControlStore(session, *of).epoch
     return MySqlLease(session, epoch, lease_name(*of), standby_names(*of))
 
 
 @pytest.fixture
-def leases(port: int) -> Iterator[Callable[[], MySqlLease]]:
+def leases(target: MySqlAddress) -> Iterator[Callable[[], MySqlLease]]:
     """Makes leases of one pipeline, and frees them at the end."""
     made: list[MySqlLease] = []
 
     def make() -> MySqlLease:
-        made.append(lease_at(port))
+        made.append(lease_at(target))
         return made[-1]
 
     yield make
@@ -82,9 +83,10 @@ def test_one_sink_has_the_lease_and_another_gets_it_when_it_is_freed(
 
 
 def test_a_sink_that_was_killed_frees_the_lease_at_once(
-    port: int, leases: Callable[[], MySqlLease]
+    target: MySqlAddress, leases: Callable[[], MySqlLease]
 ) -> None:
-    command = [sys.executable, "-c", HOLDER, str(port)]
+    at = (target.host, str(target.port), target.user, target.password)
+    command = [sys.executable, "-c", HOLDER, *at]
     # The tests' own folder is on the path only by the working directory.
     env = {**os.environ, "PYTHONSAFEPATH": ""}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, cwd=ROOT) as holder:
@@ -101,7 +103,7 @@ def test_a_sink_that_was_killed_frees_the_lease_at_once(
 def test_a_sink_that_stands_still_loses_the_lease_and_takes_none_from_its_successor(
     leases: Callable[[], MySqlLease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SILENCE_S", 1)
+    monkeypatch.setattr(module, "SILENCE_S", 2)
     still, waiting = leases(), leases()
     assert still.wait(0)
     wait_for(lambda: waiting.wait(1), "lease")
@@ -112,13 +114,15 @@ def test_a_sink_that_stands_still_loses_the_lease_and_takes_none_from_its_succes
     assert waiting.wait(0)
 
 
-def test_status_shows_who_writes_and_who_waits(port: int, leases: Callable[[], MySqlLease]) -> None:
-    assert sinks(port) == Sinks()
+def test_status_shows_who_writes_and_who_waits(
+    target: MySqlAddress, leases: Callable[[], MySqlLease]
+) -> None:
+    assert sinks(target) == Sinks()
     one, two, three = leases(), leases(), leases()
     assert one.wait(0)
     assert not two.wait(0)
     assert not three.wait(0)
-    for found in (one.sinks(), sinks(port)):
+    for found in (one.sinks(), sinks(target)):
         assert counted(found) == ("127.0.0.1", 2)
     one.close()
     assert two.wait(1)
@@ -129,10 +133,10 @@ def counted(found: Sinks) -> tuple[str, int]:
     return found.writer.replace("localhost", "127.0.0.1"), len(found.standbys)
 
 
-def sinks(port: int) -> Sinks:
+def sinks(target: MySqlAddress) -> Sinks:
     """As the command ``status`` asks for them, with a cursor."""
     of = CONTROL, PIPELINE
-    with connect(session_at(port).address) as connection, connection.cursor() as cursor:
+    with connect(target) as connection, connection.cursor() as cursor:
 
         def query(sql: str, arguments: Sequence[object]) -> Sequence[tuple[object, ...]]:
             cursor.execute(sql, arguments)

@@ -46,6 +46,7 @@ class Cluster:
         self.readings: tuple[str, ...] = ()
         self.killed_at = ""
         self.objects = False
+        self.fit: Mapping[str, str] = {}
 
     def _do(self, what: str) -> None:
         self.done.append(what)
@@ -76,12 +77,13 @@ class Cluster:
     def refuse_unfit(self, config: Mapping[str, str]) -> None:
         if self.objects:
             raise StackError("refused", code="SM-4303")
+        self.fit = config
 
-    def create_or_update(self, name: str, config: Mapping[str, str]) -> bool:
+    def set_config(self, name: str, config: Mapping[str, str]) -> None:
         self._do("before config")
-        self.its_config = {**config, "name": name}
+        assert self.fit == {**config, "name": name}, "unchecked"
+        self.its_config = dict(self.fit)
         self._do("config")
-        return True
 
 
 @pytest.fixture
