@@ -25,6 +25,12 @@ def wait_for(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.3)
 
 
+def with_tests() -> dict[str, str]:
+    """This process's environment, for one that imports modules of the tests."""
+    paths = [*filter(None, sys.path), str(Path(__file__).parents[1])]
+    return {**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": os.pathsep.join(paths)}
+
+
 class Running:
     """A ``shardmerge run`` as a process of its own.
 

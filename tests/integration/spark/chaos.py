@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import pickle
 import random
 import signal
@@ -41,6 +40,7 @@ from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.spark_sink.process.failpoints import PLACES, SETTING
+from tests.running import with_tests
 from tests.tidb.running import tidb_target
 
 from .played_line import Line
@@ -186,7 +186,7 @@ class Chaos:
         with self._log.open("ab") as log:
             sink = subprocess.Popen(
                 command, stdout=log, stderr=log,
-                env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": _paths(), SETTING: place},
+                env={**with_tests(), SETTING: place},
             )  # fmt: skip
         self._sinks.append(sink)
         return sink
@@ -327,10 +327,6 @@ class Chaos:
         self.counts["row events, each counted once"] = self._events
         self.counts["statements, each executed once"] = self._statements
         self.counts["rows in the target, as expected"] = len(expected)
-
-
-def _paths() -> str:
-    return os.pathsep.join([p for p in sys.path if p] + [str(ROOT)])
 
 
 def places(seed: int, kills: int) -> list[str]:

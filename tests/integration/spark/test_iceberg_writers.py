@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
 from shardmerge.spark_sink.targets.iceberg.staging import stage
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from tests.running import with_tests
 from tests.target_statements import NO_REASON
 
 from .contract import ROOT, Contract, IcebergKind, Writer
@@ -57,7 +57,7 @@ def test_a_writer_killed_at_any_place_loses_and_repeats_nothing(
     script = [sys.executable, "-m", "tests.integration.spark.killed_writer"]
     killed = subprocess.run(
         [*script, str(warehouse), bootstrap, contract.name], cwd=ROOT,
-        env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": _paths(), SETTING: f"{place}:1"},
+        env={**with_tests(), SETTING: f"{place}:1"},
         check=False, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-2_000:]
@@ -76,10 +76,6 @@ def test_a_writer_killed_at_any_place_loses_and_repeats_nothing(
     assert writer.target.state.rows() == {contract.target: 13}
     assert set(writer.journal.load()) == {(contract.target, 1, 0), (contract.target, 2, 0)}
     assert writer.epoch == 3
-
-
-def _paths() -> str:
-    return os.pathsep.join([p for p in sys.path if p] + [str(ROOT)])
 
 
 def test_a_commit_that_comes_between_is_not_carried_over(
