@@ -138,6 +138,7 @@ def _consumer(kafka: Kafka) -> Consumer:
             "fetch.message.max.bytes": 1_024,
             "queued.max.messages.kbytes": 1_024,
             "fetch.queue.backoff.ms": 50,
+            "socket.nagle.disable": True,
         },
     )
     made.assign([])

@@ -16,7 +16,7 @@ from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.errors import ContractError, ShardMergeError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
+from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS, OffsetRange, RowReader
 from shardmerge.spark_sink.kafka.range_records import chunks
 from shardmerge.spark_sink.kafka.row_avro import row_format
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
@@ -179,7 +179,7 @@ def fold_ranges(
     lanes = [_Lane(task) for task in tasks]
     reader = _readers.get(config.kafka)
     if reader is None:
-        reader = _readers[config.kafka] = RowReader(config.kafka)
+        reader = _readers[config.kafka] = RowReader(config.kafka, LARGE_FETCH_WAIT_MS)
     try:
         read = _read(lanes, reader, config)
         for lane in lanes:

@@ -42,7 +42,7 @@ def test_a_client_that_is_refused_for_long_is_replaced(monkeypatch: pytest.Monke
     """A client of librdkafka 2.13 to 2.16 can lose all brokers (its issue 5301)."""
     made = 0
 
-    def client(kafka: Kafka, client_id: str) -> ToyAdmin:
+    def client(kafka: Kafka, **_settings: object) -> ToyAdmin:
         nonlocal made
         made += 1
         return ToyAdmin(lambda topic, _partition: -1001 if made < 3 else 7)
