@@ -47,14 +47,13 @@ from shardmerge.spark_sink.targets.iceberg.texts.merge import (
 )
 
 from .fold import FoldConfig, Folded, FoldTask, close_readers, fold_units
-from .heads import MARK_OF_HEADS, read_head
-from .staging import new_id, publishable, stage
+from .heads import MARK_OF_HEADS, line_rows, read_head
+from .staging import Wanted, new_id, publish, stage
 from .store import IcebergStore
 from .tables import Moved, Uncertain, translated
 from .turns import TableTurns
 
 log = logger(__name__)
-_ATTEMPTS = 10
 _SLICES_PER_CORE = 2
 
 
@@ -173,9 +172,7 @@ class IcebergBatches:
             rdd = session.sparkContext.parallelize(spread, slices).mapPartitions(
                 partial(in_worker, partial(fold_units, config=self._config))
             )
-        frame = session.createDataFrame(
-            rdd.map(_as_row), f"{SOURCE} string", verifySchema=False
-        ).persist()
+        frame = line_rows(session, rdd).persist()
         view = f"shardmerge_{uuid4().hex}"
         try:
             with translated("reading rows"):
@@ -256,23 +253,15 @@ class IcebergBatches:
             Uncertain: It is not known whether the commit took effect.
             WriterReplaced: Another writer took over or moved an offset.
         """
-        uncertain = False
-        for _ in range(_ATTEMPTS):
+
+        def wanted(uncertain: bool) -> Wanted:
             table = self._store.catalog.load(target)
             state = self._store.state_of(table)
             if uncertain and state.epoch == epoch and state.stands_behind(moved):
-                return
-            state = state.fenced(epoch).advanced(moved)
-            snapshot = publishable(table, staged_as)
-            try:
-                table.commit(self._store.properties(state), publish=snapshot)
-            except Moved:
-                continue
-            except Uncertain:
-                uncertain = True
-                continue
-            return
-        raise Uncertain if uncertain else Moved
+                return True
+            return table, self._store.properties(state.fenced(epoch).advanced(moved))
+
+        publish(staged_as, wanted)
 
 
 def _untouched(task: RangeTask) -> RangeResult:
@@ -284,7 +273,3 @@ def _raised(failure: TaskFailure) -> ShardMergeError:
     if failure.final:
         return ContractError(failure.message, hint=failure.hint, code=failure.code)
     return TargetError(failure.message, retryable=True, hint=failure.hint, code=failure.code)
-
-
-def _as_row(text: str) -> tuple[str]:
-    return (text,)

@@ -43,7 +43,6 @@ from shardmerge.spark_sink.process.spark_session import SparkStart
 from shardmerge.spark_sink.sources.idle_readers import close_readers
 from shardmerge.spark_sink.targets.iceberg.texts.lines import Columns
 from shardmerge.spark_sink.targets.iceberg.texts.merge import (
-    SOURCE,
     changes_sql,
     key_bounds,
     key_bounds_sql,
@@ -52,16 +51,15 @@ from shardmerge.spark_sink.targets.iceberg.texts.merge import (
 from shardmerge.spark_sink.targets.iceberg.texts.stored_loads import accepts, finished, is_done
 
 from .chunk_lines import ReadChunk, chunk_lines
-from .heads import MARK_OF_HEADS, read_head
+from .heads import MARK_OF_HEADS, line_rows, read_head
 from .load_store import IcebergLoadStore
-from .staging import new_id, publishable, stage
+from .staging import Wanted, new_id, publish, stage
 from .store import IcebergStore
 from .tables import Moved, Uncertain, translated
 from .turns import TableTurns
 
 _CHUNK_ROWS = 100_000
 """A chunk of so many rows is read in a few seconds; each one costs a MERGE and a commit."""
-_ATTEMPTS = 10
 _NO_SNAPSHOTS = (
     "its rows would have to be read as of one moment, which is not done for an Iceberg target: the "
     "shard has, or had, no primary key"
@@ -213,10 +211,7 @@ class IcebergLoads:
                 )
                 return
         try:
-            frame = session.createDataFrame(
-                rdd.map(_as_row), f"{SOURCE} string", verifySchema=False
-            )
-            frame.createOrReplaceTempView(view)
+            line_rows(session, rdd).createOrReplaceTempView(view)
             yield read_head(heads[0]), view
         finally:
             session.catalog.dropTempView(view)
@@ -257,8 +252,9 @@ class IcebergLoads:
             Uncertain: It is not known whether the commit took effect.
             WriterReplaced: Another writer took over.
         """
-        uncertain, base = False, order.chunk.base
-        for _ in range(_ATTEMPTS):
+        base = order.chunk.base
+
+        def wanted(uncertain: bool) -> Wanted:
             table = own.store.catalog.load(order.load.target)
             state = own.store.state_of(table).fenced(order.writer_epoch)
             stored = own.loads.stored(table, result.shard)
@@ -269,18 +265,9 @@ class IcebergLoads:
                 return False
             if table.layout.fields != columns:
                 raise Moved
-            try:
-                table.commit(
-                    {**own.store.properties(state), **own.loads.properties(after)},
-                    publish=publishable(table, staged_as),
-                )
-            except Moved:
-                continue
-            except Uncertain:
-                uncertain = True
-                continue
-            return True
-        raise Uncertain if uncertain else Moved
+            return table, {**own.store.properties(state), **own.loads.properties(after)}
+
+        return publish(staged_as, wanted)
 
 
 def _snapshot_failure(order: ChunkOrder) -> ChunkFailure:
@@ -299,7 +286,3 @@ def _failure(
 
 def _is_head(text: str) -> bool:
     return text.startswith(MARK_OF_HEADS)
-
-
-def _as_row(text: str) -> tuple[str]:
-    return (text,)

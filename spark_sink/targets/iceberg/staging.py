@@ -9,12 +9,17 @@ Source: Iceberg documentation, "Branching and Tagging" (write-audit-publish).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 from uuid import uuid4
 
-from .tables import CONFLICTS_OF_MERGE, IcebergTable, Moved, translated
+from .tables import CONFLICTS_OF_MERGE, IcebergTable, Moved, Uncertain, translated
 
 _WAP_ID = "spark.wap.id"
+_ATTEMPTS = 10
+Wanted: TypeAlias = tuple[IcebergTable, Mapping[str, str]] | bool
+"""A table as it was just read, with the properties to commit; or there is nothing to commit, and
+whether that is because it is committed already."""
 
 
 def new_id() -> str:
@@ -56,3 +61,36 @@ def publishable(table: IcebergTable, staged_as: str) -> int | None:
     if parent != table.snapshot_id:
         raise Moved
     return snapshot
+
+
+def publish(staged_as: str, wanted: Callable[[bool], Wanted]) -> bool:
+    """Make a staged snapshot the current one, and set the table's properties, in one commit.
+
+    Args:
+        staged_as: The id under which it was staged.
+        wanted: Reads the table anew before each attempt. It is told whether an earlier commit may
+            have taken effect.
+
+    Returns:
+        Whether that is committed; False if it is not wanted any more.
+
+    Raises:
+        Moved: The snapshot's parent is no longer the current snapshot.
+        Uncertain: It is not known whether the commit took effect.
+    """
+    uncertain = False
+    for _ in range(_ATTEMPTS):
+        found = wanted(uncertain)
+        if isinstance(found, bool):
+            return found
+        table, properties = found
+        snapshot = publishable(table, staged_as)
+        try:
+            table.commit(properties, publish=snapshot)
+        except Moved:
+            continue
+        except Uncertain:
+            uncertain = True
+            continue
+        return True
+    raise Uncertain if uncertain else Moved
