@@ -7,6 +7,10 @@ the topics itself.
 
 While many rows arrive, the sink does not wait. The consumer then leaves their partitions, so that
 brokers do not send the rows twice. It follows them again, from their ends, at the next wait.
+
+The other topics are never left, and a broker sends their records one after the other, since few are
+fetched ahead. So after thousands of decisions this consumer is far behind the sink. A record that
+the sink has read already ends no wait, and a consumer that is far behind goes on at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +29,8 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 _REQUEST_MS = 500
 """Milliseconds for which the brokers keep a request open while nothing arrives."""
 _MANY = 100
-"""This many records in one wait are a backlog: the sink then need not wait for single rows."""
+"""This many records in one wait are a backlog: the sink then need not wait for single rows. A
+consumer that is so far behind the sink goes on at the end."""
 _CHUNK = 1_000
 
 
@@ -47,6 +52,8 @@ class Arrivals:
         self._consumer: Consumer | None = None
         self.rows_of: AbstractSet[Partition] = frozenset()
         self._followed: set[Partition] = set()
+        self._read_to: dict[Partition, int] = {}
+        """Partition of a topic in ``always`` → up to where the sink has read it."""
         self._found: set[Partition] = set()
         self._complete_at = 0.0
 
@@ -54,8 +61,8 @@ class Arrivals:
         """Follow these partitions, and no others.
 
         Args:
-            ends: Whole partition → the offset to follow it from. It is ignored for a partition that
-                is followed already.
+            ends: Whole partition → the offset to follow it from. For a partition that is followed
+                already, only that of a topic in ``always`` counts: the sink has read it up to there.
 
         Returns:
             Whether an arrival in any of them ends a wait for sure. False just after a partition was
@@ -64,6 +71,7 @@ class Arrivals:
         now = time.monotonic()
         if self._consumer is None:
             self._consumer = _consumer(self._kafka)
+        self._read_to = {p: end for p, end in ends.items() if p.topic in self._always}
         if gone := self._followed - ends.keys():
             self._leave(gone)
         if added := ends.keys() - self._followed:
@@ -81,7 +89,7 @@ class Arrivals:
             rows: Whether any record ends the wait; else only a record of a topic in ``always``.
 
         Returns:
-            Whether a record of a topic in ``always`` has arrived.
+            Whether a record of a topic in ``always`` has arrived that the sink has not read.
         """
         self.rows_of = frozenset()
         if self._consumer is None:
@@ -89,11 +97,19 @@ class Arrivals:
         until = time.monotonic() + timeout_s
         found: Counter[Partition] = Counter()
         while (first := self._consumer.poll(max(0.0, until - time.monotonic()))) is not None:
+            late: set[Partition] = set()
             for message in (first, *self._consumer.consume(_CHUNK, timeout=0)):
                 # An error of one partition ends the wait, too: the sink will meet it as it reads.
                 # An error without a topic says that brokers are away.
-                if (topic := message.topic()) is not None:
-                    found[Partition(topic, message.partition() or 0)] += 1
+                if (topic := message.topic()) is None:
+                    continue
+                partition = Partition(topic, message.partition() or 0)
+                lag = 0 if message.error() else self._read_to.get(partition, 0) - message.offset()
+                if lag <= 0:
+                    found[partition] += 1
+                elif lag > _MANY:
+                    late.add(partition)
+            self._leave(late)
             if any(partition.topic in self._always for partition in found) or (rows and found):
                 break
         awaited = {partition for partition in found if partition.topic in self._always}

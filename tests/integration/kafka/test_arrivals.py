@@ -110,6 +110,26 @@ def test_a_backlog_is_left_alone_until_somebody_waits_for_rows_again(
     assert waited(followed, LONG_S, rows=True) == (True, False)
 
 
+def test_decisions_that_were_read_already_end_no_wait(
+    followed: Arrivals, producer: Producer, stack: LocalStack
+) -> None:
+    large = b"x" * 2_000  # the broker answers with one transaction at a time
+    for _ in range(300):
+        producer.begin_transaction()
+        producer.produce(DDL, large, partition=0)
+        producer.commit_transaction(30)
+    assert waited(followed, LONG_S, rows=True) == (True, True)
+    ends = ends_of(stack, DDL, ROWS, OTHERS)
+    followed.follow(ends)
+    assert waited(followed, 1.0, rows=True) == (False, False)
+    deadline = time.monotonic() + LONG_S
+    while not followed.follow(ends):
+        assert time.monotonic() < deadline
+        assert not followed.wait(0.1, rows=True)
+    send(producer, DDL)
+    assert waited(followed, LONG_S, rows=True) == (True, True), "this one is new"
+
+
 def test_a_tail_reads_on_where_it_fell_asleep(stack: LocalStack, producer: Producer) -> None:
     tail = TopicTail(stack.kafka, [DDL])
     try:
