@@ -230,7 +230,7 @@ class DescribedTopics:
         self._identified: set[str] = set()
 
     def renew(self, counts: Mapping[str, int]) -> None:
-        """Describe the listed topics if their list has changed, or the description is old.
+        """Describe the listed topics that are new or were changed; all of them now and then.
 
         Args:
             counts: Topic that exists → number of its partitions.
@@ -240,10 +240,16 @@ class DescribedTopics:
         """
         now = time.monotonic()
         known = {name: topic.partitions for name, topic in self.row_topics.items()}
-        if known != counts or now >= self._describe_at:
+        if now >= self._describe_at:
             found = self._offsets.described(counts)
-            self.row_topics = {name: found[name] for name in counts if name in found}
             self._describe_at = ask_again(now, _DESCRIBE_S)
+        elif known != counts:
+            same = {name for name in counts if known.get(name) == counts[name]}
+            found = self._offsets.described(counts.keys() - same)
+            found |= {name: self.row_topics[name] for name in same}
+        else:
+            return
+        self.row_topics = {name: found[name] for name in counts if name in found}
 
     def begin_round(self) -> None:
         """Note that ends were just read: what is described from now on was so after that."""
