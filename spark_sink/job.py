@@ -106,12 +106,6 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
     lineage = SinkLineage() if merge.shadow else sink_lineage(pipeline)
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
     target = open_target(settings, replace(pipeline, name=merge.state_name))
-    if settings.standby and target.lease is None:
-        raise ConfigError(
-            f"a target of kind {pipeline.target.kind} has no lease for which a standby could wait",
-            hint="start one sink without --standby, under something that starts it again",
-            code="SM-6609",
-        )
     target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
@@ -151,7 +145,7 @@ def _may_write(
     settings: SinkSettings, pipeline: Pipeline, target: Target, role: SinkRole, stopped: Stopped
 ) -> bool:
     """Wait as a standby, if this sink is one; False if it was told to end meanwhile."""
-    if not settings.standby or target.lease is None:
+    if not settings.standby:
         return True
     log.info("sink_waits", pipeline=pipeline.name)
     role.waits()

@@ -25,6 +25,7 @@ from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
+from shardmerge.connectors.kafka.lease_group import lease_group, sinks_in_group
 from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError
@@ -64,13 +65,14 @@ def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = Fals
         found = picture_of(pipeline, _records(reader, extents, progress), format_, now)
         if not servers:
             return found
-        agents, unanswered = _agents(pipeline, reader, kafka_admin(pipeline))
+        admin = kafka_admin(pipeline)
+        agents, unanswered = _agents(pipeline, reader, admin)
     connectors, silent = _connectors(pipeline)
     return replace(
         found,
         agents=agents,
         connectors=connectors,
-        target_server=_target_server(pipeline),
+        target_server=_target_server(pipeline, admin),
         unanswered=(*unanswered, *silent),
     )
 
@@ -197,10 +199,15 @@ def connector_state(source: str, name: str, told: ConnectorStatus | None) -> Con
     return ConnectorState(source, name, worst, told.reason())
 
 
-def _target_server(pipeline: Pipeline) -> TargetServer:
+def _target_server(pipeline: Pipeline, admin: AdminClient) -> TargetServer:
     target = pipeline.target
     if target.catalog is not None:
-        return TargetServer(target.kind, target.catalog.name)
+        found = TargetServer(target.kind, target.catalog.name)
+        try:
+            sinks = sinks_in_group(pipeline.kafka, admin, lease_group(pipeline.name))
+        except StackError as error:
+            return replace(found, error=str(error))
+        return replace(found, writer=sinks.writer, standbys=sinks.standbys)
     found = TargetServer(target.kind, f"{target.host}:{target.port}")
     try:
         with mysql_cursor(target) as cursor:

@@ -52,7 +52,8 @@ class TargetServer:
 
     Attributes:
         kind: As ``[target] kind`` of the pipeline file.
-        address: Host and port, or the name of an Iceberg catalog, which is not asked.
+        address: Host and port, or the name of an Iceberg catalog. The catalog is not asked, and
+            Kafka tells where its sinks run.
         version: What it calls its version; "" when it was not asked, or does not answer.
         writer_epoch: Of the sink that writes; 0 before the first.
         error: Why it does not answer; "" when it does.

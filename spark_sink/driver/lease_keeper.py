@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
-from shardmerge.schemas.model.errors import ShardMergeError, TargetError
+from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
 from shardmerge.spark_sink.targets.interface import taken_over
 from shardmerge.spark_sink.targets.lease_interface import Lease
 
@@ -33,6 +33,7 @@ def await_lease(lease: Lease, stopped: Callable[[], bool]) -> bool:
 
     Raises:
         TargetError: The target does not admit this sink.
+        ConfigError: Kafka does not, where Kafka keeps the lease.
     """
     was_away = False
     while not stopped():
@@ -58,7 +59,7 @@ class LeaseKeeper:
     It also notices another writer while a batch runs, or nothing is to be done.
 
     Args:
-        lease: None for a kind of target that has none: then it does nothing.
+        lease: The pipeline's.
         epoch: The writer epoch that this sink has taken.
 
     Attributes:
@@ -66,7 +67,7 @@ class LeaseKeeper:
             may read it.
     """
 
-    def __init__(self, lease: Lease | None, epoch: int, renew_s: float = RENEW_S) -> None:
+    def __init__(self, lease: Lease, epoch: int, renew_s: float = RENEW_S) -> None:
         self._lease, self._epoch, self._renew_s = lease, epoch, renew_s
         self.sinks = Sinks()
         self._failure: ShardMergeError | None = None
@@ -75,14 +76,14 @@ class LeaseKeeper:
 
     def start(self) -> None:
         """Begin to keep it."""
-        if self._lease is not None:
-            self._thread.start()
+        self._thread.start()
 
     def check(self) -> None:
-        """Check that no other writer was seen.
+        """Check that the lease can be kept, and that no other writer was seen.
 
         Raises:
-            WriterReplaced: One was.
+            WriterReplaced: One was seen.
+            ConfigError: What keeps the lease refuses this sink.
         """
         if self._failure is not None:
             raise self._failure
@@ -90,13 +91,11 @@ class LeaseKeeper:
     def stop(self) -> None:
         """Free the lease: call it when nothing is written any more."""
         self._stop.set()
-        if self._lease is not None:
-            if self._thread.ident is not None:
-                self._thread.join()
-            self._lease.close()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._lease.close()
 
     def _run(self) -> None:
-        assert self._lease is not None
         was_away, look_at = False, 0.0
         while True:
             try:
@@ -104,10 +103,13 @@ class LeaseKeeper:
                 if time.monotonic() >= look_at:
                     self.sinks = self._lease.sinks()
                     look_at = time.monotonic() + _LOOK_S
-            except TargetError as error:
+            except (StackError, TargetError) as error:
                 if not was_away:
                     log.warning("lease_lost", error=error)
                 was_away = True
+            except ConfigError as error:
+                self._failure = error
+                return
             else:
                 was_away = False
                 if current != self._epoch:

@@ -61,8 +61,8 @@ class Arrivals:
         """Follow these partitions, and no others.
 
         Args:
-            ends: Whole partition → the offset to follow it from. For a partition that is followed
-                already, only that of a topic in ``always`` counts: the sink has read it up to there.
+            ends: Whole partition → the offset to follow it from, if it is not followed already.
+                Partitions of topics in ``always`` were read by the sink up to there.
 
         Returns:
             Whether an arrival in any of them ends a wait for sure. False just after a partition was

@@ -335,8 +335,8 @@ class Target(Protocol):
         ...
 
     @property
-    def lease(self) -> Lease | None:
-        """The writer's lease; None for a kind of target that has none."""
+    def lease(self) -> Lease:
+        """The writer's lease."""
         ...
 
     @property

@@ -14,7 +14,7 @@ class Lease(Protocol):
     """
 
     def connect(self) -> None:
-        """Connect to the target if that is not done; raises ``TargetError`` if it is away."""
+        """Connect, if that is not done; raises ``TargetError`` if the target is away."""
         ...
 
     def wait(self, wait_s: int) -> bool:
@@ -25,6 +25,7 @@ class Lease(Protocol):
 
         Raises:
             TargetError: The target does not answer (``retryable``).
+            ConfigError: This process is not admitted.
         """
         ...
 
@@ -33,6 +34,7 @@ class Lease(Protocol):
 
         Raises:
             TargetError: The target does not answer (``retryable``).
+            ConfigError: This process is not admitted.
         """
         ...
 
@@ -41,6 +43,7 @@ class Lease(Protocol):
 
         Raises:
             TargetError: The target does not answer (``retryable``).
+            StackError: Kafka does not answer.
         """
         ...
 

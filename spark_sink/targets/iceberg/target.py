@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import pyspark
 
 from shardmerge.connectors.access.secrets import resolved
+from shardmerge.connectors.kafka.lease_group import lease_group
 from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings
@@ -17,6 +19,7 @@ from shardmerge.spark_sink.process.spark_session import JAVA_OPTIONS, SparkStart
 from .batches import IcebergBatches
 from .fold import FoldConfig
 from .journal import IcebergJournal
+from .lease import GroupLease
 from .loads import IcebergLoads
 from .store import IcebergStore
 from .tables import IcebergCatalog
@@ -51,6 +54,12 @@ class IcebergTarget:
         self._control_database = target.control_database
         self._pipeline = pipeline.name
         self.state = self._new_store()
+        self.lease = GroupLease(
+            pipeline.kafka,
+            lease_group(pipeline.name),
+            topics.ddl(pipeline).name,
+            self._new_store().epoch,
+        )
         self.drift = None
         turns = TableTurns()
         self.loads = IcebergLoads(self.spark, self.state, self._new_store, turns)
@@ -62,11 +71,6 @@ class IcebergTarget:
             turns,
             stops_spark=spark is None,
         )
-
-    @property
-    def lease(self) -> None:
-        """None: a catalog frees no lock when a process is killed."""
-        return
 
     def check_server(self) -> None:
         """See ``interface.Target``: a catalog is no server, its version is that of the library."""
@@ -84,7 +88,8 @@ class IcebergTarget:
         return
 
     def close(self) -> None:
-        """Close connections to sources, and stop Spark if this target has started it."""
+        """Close connections, and stop Spark if this target has started it."""
+        self.lease.close()
         self.loads.close()
         self.batches.stop()
 

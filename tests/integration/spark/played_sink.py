@@ -1,7 +1,7 @@
 """The sink of a played line as a process of its own, which a failpoint may kill.
 
-Usage: ``python -m tests.integration.spark.played_sink PICKLED_PIPELINE [--spark]``. Without
-``--spark`` every batch is applied in the driver, and Spark is not started.
+Usage: ``python -m tests.integration.spark.played_sink PICKLED_PIPELINE [--spark]
+[--standby]``. Without ``--spark`` every batch is applied in the driver, and Spark is not started.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def main(path: str, *options: str) -> int:
     stopped = Stopped()
     stopped.install()
     try:
-        run(SinkSettings(Path(), jars=os.environ.get(JARS, "")), pipeline, stopped)
+        settings = SinkSettings(
+            Path(), jars=os.environ.get(JARS, ""), standby="--standby" in options
+        )
+        run(settings, pipeline, stopped)
     except ShardMergeError as error:
         print(f"cannot go on: {error}", flush=True)
         return 1

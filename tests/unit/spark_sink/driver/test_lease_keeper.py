@@ -9,7 +9,14 @@ from collections.abc import Iterator
 import pytest
 
 from shardmerge.connectors.access.lease_names import Sinks
-from shardmerge.schemas.model.errors import TargetError, TargetLost, WriterReplaced
+from shardmerge.schemas.model.errors import (
+    ConfigError,
+    ShardMergeError,
+    StackError,
+    TargetError,
+    TargetLost,
+    WriterReplaced,
+)
 from shardmerge.spark_sink.driver import lease_keeper
 from shardmerge.spark_sink.driver.lease_keeper import LeaseKeeper, await_lease
 from tests.running import wait_for
@@ -20,7 +27,7 @@ AWAY = TargetError("away", retryable=True, code="SM-3111")
 class ToyLease:
     """Gives what a test says, one answer after the other; the last one stays."""
 
-    def __init__(self, *answers: int | TargetError) -> None:
+    def __init__(self, *answers: int | ShardMergeError) -> None:
         self._answers = list(answers)
         self.asked = self.connections = 0
         self.is_closed = False
@@ -34,7 +41,7 @@ class ToyLease:
     def renew(self) -> int:
         self.asked += 1
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if isinstance(answer, TargetError):
+        if isinstance(answer, ShardMergeError):
             raise answer
         return answer
 
@@ -87,7 +94,7 @@ def test_a_target_that_does_not_admit_the_standby_ends_it() -> None:
         await_lease(lease, lambda: False)
 
 
-def kept(keepers: list[LeaseKeeper], lease: ToyLease | None) -> LeaseKeeper:
+def kept(keepers: list[LeaseKeeper], lease: ToyLease) -> LeaseKeeper:
     keeper = LeaseKeeper(lease, 7, renew_s=0.01)
     keepers.append(keeper)
     keeper.start()
@@ -123,10 +130,27 @@ def test_a_writer_does_not_end_because_the_target_is_away(keepers: list[LeaseKee
     keeper.check()
 
 
-def test_a_target_without_a_lease_needs_no_thread(keepers: list[LeaseKeeper]) -> None:
-    keeper = kept(keepers, None)
+def test_a_writer_goes_on_while_kafka_does_not_tell_who_stands_by(
+    keepers: list[LeaseKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = ToyLease(7)
+    asked = []
+
+    def sinks() -> Sinks:
+        asked.append(1)
+        raise StackError("no answer", code="SM-4101")
+
+    monkeypatch.setattr(lease, "sinks", sinks)
+    keeper = kept(keepers, lease)
+    wait_for(lambda: len(asked) > 2, "look")
     keeper.check()
-    assert not alive("writer-lease")
+
+
+def test_a_writer_ends_that_is_refused_the_lease(keepers: list[LeaseKeeper]) -> None:
+    keeper = kept(keepers, ToyLease(7, ConfigError("not admitted", code="SM-6610")))
+    wait_for(lambda: not alive("writer-lease"), "end")
+    with pytest.raises(ConfigError, match="not admitted"):
+        keeper.check()
 
 
 def test_the_writer_knows_where_standbys_wait(keepers: list[LeaseKeeper]) -> None:
@@ -135,10 +159,3 @@ def test_the_writer_knows_where_standbys_wait(keepers: list[LeaseKeeper]) -> Non
     assert keeper.sinks == Sinks()
     keeper.start()
     wait_for(lambda: keeper.sinks == Sinks("db1", ("db2",)), "look")
-
-
-def test_a_sink_without_a_lease_knows_of_none() -> None:
-    keeper = LeaseKeeper(None, 1)
-    keeper.start()
-    keeper.stop()
-    assert keeper.sinks == Sinks()

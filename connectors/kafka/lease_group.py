@@ -1,0 +1,46 @@
+"""The consumer group in Kafka whose only partition tells which sink writes.
+
+It serves targets whose servers keep no lock for a connection. Whoever can ask Kafka can see where
+these sinks run.
+"""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from shardmerge.connectors.access.kafka import client_error
+from shardmerge.connectors.access.lease_names import STANDBYS, Sinks
+from shardmerge.schemas.pipeline.settings import Kafka
+
+_ANSWER_S = 5.0
+
+
+def lease_group(pipeline: str) -> str:
+    """The group of a pipeline's sinks."""
+    return f"shardmerge-sink-lease.{pipeline}"
+
+
+def sinks_in_group(kafka: Kafka, admin: AdminClient, group: str) -> Sinks:
+    """Where the sink runs that has the partition, and where others wait for it.
+
+    Args:
+        kafka: The brokers.
+        admin: Asks them.
+        group: The group's name.
+
+    Raises:
+        StackError: Kafka does not answer.
+    """
+    try:
+        asked = admin.describe_consumer_groups([group], request_timeout=_ANSWER_S)
+        members = asked[group].result(2 * _ANSWER_S).members
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            return Sinks()
+        raise client_error(kafka, error, f"the group {group}") from error
+    writers, standbys = [], []
+    for member in members:
+        has_it = member.assignment is not None and member.assignment.topic_partitions
+        (writers if has_it else standbys).append(member.host.lstrip("/"))
+    return Sinks("".join(writers[:1]), tuple(sorted(standbys)[:STANDBYS]))
