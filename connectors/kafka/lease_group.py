@@ -39,8 +39,8 @@ def sinks_in_group(kafka: Kafka, admin: AdminClient, group: str) -> Sinks:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return Sinks()
         raise client_error(kafka, error, f"the group {group}") from error
-    writers, standbys = [], []
+    hosts: dict[bool, list[str]] = {True: [], False: []}
     for member in members:
-        has_it = member.assignment is not None and member.assignment.topic_partitions
-        (writers if has_it else standbys).append(member.host.lstrip("/"))
-    return Sinks("".join(writers[:1]), tuple(sorted(standbys)[:STANDBYS]))
+        writes = member.assignment is not None and bool(member.assignment.topic_partitions)
+        hosts[writes].append(member.host.lstrip("/"))
+    return Sinks("".join(hosts[True][:1]), tuple(sorted(hosts[False])[:STANDBYS]))
