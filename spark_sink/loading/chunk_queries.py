@@ -7,7 +7,7 @@ SHOW CREATE TABLE and the rows are read. So the schema that was shown is the sch
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from shardmerge.schemas.model.mysql_text import string_literal
 from shardmerge.schemas.model.names import ShardId, quote_identifier
@@ -104,6 +104,8 @@ def chunk_rows(
     of: KeyRange,
     columns: Sequence[Column],
     row_filter: str = "",
+    *,
+    read: Callable[[Column], str] | None = None,
 ) -> str:
     """Asks for the rows of a range, in the key's order.
 
@@ -114,8 +116,9 @@ def chunk_rows(
         columns: The columns to read, in this order; see ``wanted_columns``.
         row_filter: SQL condition that every row that is merged fulfils, see ``row_filters``; "" for
             all rows.
+        read: SQL that gives a column's values; None for ``read_column``.
     """
-    names = ", ".join(read_column(column) for column in columns)
+    names = ", ".join(map(read or read_column, columns))
     conditions = [part for part in (condition(key, of), row_filter and f"({row_filter})") if part]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     if not key:
@@ -152,6 +155,20 @@ def read_column(column: Column) -> str:
     if column.type.name == "bit":
         return f"{quoted} + 0"
     return quoted
+
+
+def read_column_as_text(column: Column) -> str:
+    """SQL that gives a column's exact values as texts; of bytes, their hexadecimal digits.
+
+    The error value of an ENUM is '0', as servers read it. Not for all types: see
+    ``packed_lines.can_be_packed``.
+    """
+    quoted = quote_identifier(column.name)
+    if column.type.is_binary:
+        return f"HEX({quoted})"
+    if column.type.name == "enum" and "" not in column.type.elements:
+        return f"IF({quoted} = 0, '0', {quoted})"
+    return read_column(column)
 
 
 def table_name(shard: ShardId) -> str:

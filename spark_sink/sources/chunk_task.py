@@ -11,9 +11,9 @@ Theory of operation:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from shardmerge.schemas.lattice.left_out_columns import without_columns
 from shardmerge.schemas.model.errors import UnsupportedDDL
@@ -23,7 +23,11 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, TableSchema
 from shardmerge.schemas.pipeline.row_conditions import column_names
-from shardmerge.spark_sink.loading.chunk_queries import chunk_rows, wanted_columns
+from shardmerge.spark_sink.loading.chunk_queries import (
+    chunk_rows,
+    read_column_as_text,
+    wanted_columns,
+)
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.key_order import KeyColumn
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
@@ -34,6 +38,12 @@ from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedR
 from shardmerge.spark_sink.rows.folding.segment_plan import LimitsOf, plan_segment
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 from shardmerge.spark_sink.rows.values.server_values import server_reader
+
+from .packed_rows import PackedRows
+
+T = TypeVar("T")
+Pack: TypeAlias = Callable[[PackedRows], T | None]
+"""Makes of a chunk's rows what a target writes; None if that needs the rows' single values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,10 @@ class ChunkSource(Protocol):
 
     def rows(self, sql: str, most: int) -> Sequence[Sequence[Any]]:
         """The first ``most`` rows of a query, as the server sends them."""
+        ...
+
+    def packed_rows(self, sql: str, most: int, columns: int) -> PackedRows:
+        """The first ``most`` rows of a query with so many columns."""
         ...
 
     def end(self) -> None:
@@ -176,27 +190,51 @@ def other_table(task: ChunkTask, table: TableSchema | None) -> str:
     return difference(task.expected, task.expected_key, table)
 
 
-def read_chunk(task: ChunkTask, source: ChunkSource) -> tuple[ChunkResult, Sequence[Sequence[Any]]]:
+def read_chunk(
+    task: ChunkTask, source: ChunkSource, pack: Pack[T] | None = None
+) -> tuple[ChunkResult, Sequence[Sequence[Any]] | T]:
     """Read a chunk.
 
+    Args:
+        task: The chunk.
+        source: Its shard's server.
+        pack: Is tried on the rows first; its columns are those of ``read_column_as_text``.
+
     Returns:
-        The result that the chunk has when its rows are written, and the rows as the server sent
-        them. There are none if the chunk cannot be written.
+        The result that the chunk has when its rows are written, and what ``pack`` has made of the
+        rows, or the rows as the server sent them. There are none if the chunk cannot be written.
 
     Raises:
         StackError: The source does not answer, or refuses the chunk's transaction.
+        UnfitValue: A text is not UTF-8.
     """
     shard, number = task.load.shard, task.number
+    content: Sequence[Sequence[Any]] | T | None = None
     source.begin()
     try:
         if differs := other_table(task, source.table(shard)):
             return ChunkResult(shard, number, ChunkEnd.OTHER_TABLE, detail=differs), ()
-        sql = chunk_rows(shard, task.key, task.range, task.columns, task.row_filter)
-        rows = source.rows(sql, task.most_rows + 1)
+        most = task.most_rows + 1
+        if pack is not None:
+            sql = chunk_rows(
+                shard,
+                task.key,
+                task.range,
+                task.columns,
+                task.row_filter,
+                read=read_column_as_text,
+            )
+            packed = source.packed_rows(sql, most, len(task.columns))
+            count, size = packed.rows, packed.size
+            content = pack(packed) if count < most else ()
+        if content is None:
+            sql = chunk_rows(shard, task.key, task.range, task.columns, task.row_filter)
+            content = rows = source.rows(sql, most)
+            count = len(rows)
+            size = sum(len(value) for row in rows for value in row if value is not None)
     finally:
         source.end()
-    if len(rows) > task.most_rows:
+    if count == most:
         return ChunkResult(shard, number, ChunkEnd.TOO_LARGE), ()
     before = source.binlog_end()
-    size = sum(len(value) for row in rows for value in row if value is not None)
-    return ChunkResult(shard, number, ChunkEnd.DONE, len(rows), size, before), rows
+    return ChunkResult(shard, number, ChunkEnd.DONE, count, size, before), content

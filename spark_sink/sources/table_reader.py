@@ -14,6 +14,7 @@ import pymysql
 from pymysql.cursors import SSCursor
 
 from shardmerge.connectors.access.mysql import NOT_ADMITTED, Connection, connect, mysql_error
+from shardmerge.connectors.access.row_pieces import end_of_rows, row_pieces
 from shardmerge.schemas.ddl.apply.statements import apply_create
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import parse
@@ -30,6 +31,8 @@ from shardmerge.spark_sink.loading.chunk_queries import (
     show_table,
     table_statistics,
 )
+
+from .packed_rows import PackedRows
 
 _CONNECT_S, _READ_S = 10, 120
 _LOCK_WAIT_S = 5
@@ -76,6 +79,18 @@ class TableReader:
     def rows(self, sql: str, most: int) -> Sequence[Sequence[Any]]:
         """See ``ChunkSource``."""
         return self._fetch(f"{sql} LIMIT {most}")
+
+    def packed_rows(self, sql: str, most: int, columns: int) -> PackedRows:
+        """See ``ChunkSource``."""
+        found = PackedRows(columns)
+        with self._source_errors():
+            connection = self._connected()
+            for piece in row_pieces(connection, f"{sql} LIMIT {most}"):
+                last = found.add(piece)
+                if last is not None:
+                    found.warnings = end_of_rows(connection, last)
+                    return found
+        raise AssertionError  # the pieces do not end before the rows
 
     def parts(
         self, sql: str, most: int, size: int

@@ -158,7 +158,7 @@ class MySqlSession:
                 return rows
             return int(cursor.rowcount)
 
-    def load(self, sql: str, data: bytes) -> int:
+    def load(self, sql: str, data: bytes | bytearray) -> int:
         """Run ``LOAD DATA LOCAL INFILE '{path}' …`` with the bytes as its file.
 
         The bytes stay in memory if the system has anonymous files (Linux).
@@ -178,7 +178,7 @@ class MySqlSession:
                 self._can_load = False
             raise
 
-    def _load(self, sql: str, data: bytes) -> int:
+    def _load(self, sql: str, data: bytes | bytearray) -> int:
         with _readable(data) as path, self._cursor(sql.replace("{path}", path, 1), ()) as cursor:
             if cursor.warning_count:
                 rows = int(cursor.rowcount)
@@ -365,7 +365,7 @@ _KEEP_ALIVE = {
 
 
 @contextmanager
-def _readable(data: bytes) -> Iterator[str]:
+def _readable(data: bytes | bytearray) -> Iterator[str]:
     """A path under which this process can read the bytes."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("shardmerge-load")

@@ -223,24 +223,31 @@ def load_data(
     table: TargetTable, block: Block, *, replace: bool, is_mariadb: bool = False
 ) -> tuple[str, bytes]:
     """The LOAD DATA statement for the rows of a block (see ``MySqlSession.load``), and its data."""
+    lines_of = load_lines_as_they_are if is_mariadb else load_lines
+    lines = block.lines or lines_of(block.forms, block.values, block.has_nulls)
+    sql = load_statement(table, block.names, block.forms, replace=replace)
+    return sql, ("\n".join(lines) + "\n").encode()
+
+
+def load_statement(
+    table: TargetTable, names: Sequence[str], forms: Sequence[Form], *, replace: bool
+) -> str:
+    """The LOAD DATA statement for lines with these columns (see ``MySqlSession.load``)."""
     targets: list[str] = []
     sets: list[str] = []
-    for number, (name, form) in enumerate(zip(block.names, block.forms, strict=True)):
+    for number, (name, form) in enumerate(zip(names, forms, strict=True)):
         quoted = quote_identifier(name)
         if form is Form.BYTES:
             sets.append(f"{quoted} = UNHEX(@v{number})")
         elif form is Form.BITS:
             sets.append(f"{quoted} = CAST(@v{number} AS UNSIGNED)")
         targets.append(f"@v{number}" if form in (Form.BYTES, Form.BITS) else quoted)
-    sql = (
+    return (
         f"LOAD DATA LOCAL INFILE '{{path}}' {'REPLACE ' if replace else ''}INTO TABLE {table.sql}"
         " CHARACTER SET utf8mb4 FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\'"
         f" LINES TERMINATED BY '\\n' ({', '.join(targets)})"
         + (f" SET {', '.join(sets)}" if sets else "")
     )
-    lines_of = load_lines_as_they_are if is_mariadb else load_lines
-    lines = block.lines or lines_of(block.forms, block.values, block.has_nulls)
-    return sql, ("\n".join(lines) + "\n").encode()
 
 
 def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[str]:

@@ -10,12 +10,28 @@ that it is not wanted. So the driver reads the state before it gives a refused c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
-from shardmerge.spark_sink.sources.chunk_task import ChunkSource, ChunkTask, read_chunk
+from shardmerge.spark_sink.rows.values.forms import Form
+from shardmerge.spark_sink.sources.chunk_task import ChunkSource, ChunkTask, Pack, read_chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The rows of a chunk, at least one, as LOAD DATA reads them.
+
+    Attributes:
+        names: Target columns; ``forms`` follows their order.
+        data: The lines.
+    """
+
+    names: tuple[str, ...]
+    forms: tuple[Form, ...]
+    data: bytearray
 
 
 class ChunkTarget(Protocol):
@@ -23,7 +39,11 @@ class ChunkTarget(Protocol):
 
     lines_of: LinesOf | None
 
-    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | None) -> bool:
+    def pack(self, task: ChunkTask) -> Pack[Lines] | None:
+        """What makes lines of a chunk's rows as they were sent; None if the target cannot."""
+        ...
+
+    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | Lines | None) -> bool:
         """Check the epoch, mark the chunk as done, and write its rows, in one transaction.
 
         Returns:
@@ -44,9 +64,10 @@ def load_chunk(task: ChunkTask, source: ChunkSource, target: ChunkTarget) -> Chu
         UnfitValue: A value is not one of its column's type.
         TargetError: See ``ChunkTarget.write``.
     """
-    result, rows = read_chunk(task, source)
+    result, rows = read_chunk(task, source, target.pack(task))
     if result.end is not ChunkEnd.DONE:
         return result
-    if not target.write(task, result, task.rows.batch(rows, target.lines_of)):
+    batch = rows if isinstance(rows, Lines) else task.rows.batch(rows, target.lines_of)
+    if not target.write(task, result, batch):
         return ChunkResult(result.shard, result.number, ChunkEnd.REFUSED)
     return result

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.planning.chunk_orders import ChunkResult
 from shardmerge.spark_sink.process.failpoints import reach
-from shardmerge.spark_sink.rows.folding.row_batches import Batch
-from shardmerge.spark_sink.sources.chunk_task import ChunkTask
+from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask, Pack
+from shardmerge.spark_sink.sources.packed_rows import PackedRows
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 
-from .bulk import lines_for
+from .bulk import lines_for, load_statement, replaces
+from .chunk_load import Lines
 from .connection import TaskConnection
+from .encoders import can_be_packed, has_other_dates, packed_lines
 
 _ATTEMPTS = 5
 
@@ -29,13 +33,51 @@ class ChunkWriter:
         config = connection.config
         self._store = LoadStore(session, config.control_database, config.pipeline)
 
-    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | None) -> bool:
+    def pack(self, task: ChunkTask) -> Pack[Lines] | None:
+        """See ``ChunkTarget``."""
+        connection, rows = self._connection, task.rows
+        if self.lines_of is None or rows.where or not all(c.target for c in rows.columns):
+            return None
+        if not replaces(connection.shape(task.load.target), rows.key):
+            return None
+        is_mariadb = connection.session.is_mariadb
+        columns = zip(task.columns, rows.columns, strict=True)
+        if not all(can_be_packed(c, own.reader.form, is_mariadb=is_mariadb) for c, own in columns):
+            return None
+        return partial(self._lines, task)
+
+    def _lines(self, task: ChunkTask, packed: PackedRows) -> Lines | None:
+        packed.check()
+        # A server that warns may have left something out of a value.
+        if packed.rows < LINES_FROM_ROWS or packed.warnings:
+            return None
+        if has_other_dates(packed, task.columns):
+            return None
+        assert self.lines_of is not None
+        names = tuple(name for name, _ in task.rows.constants)
+        forms = tuple(constant.form for _, constant in task.rows.constants)
+        head = ""
+        if names:
+            values = [[constant.value] for _, constant in task.rows.constants]
+            (line,) = self.lines_of(forms, values, [value == [None] for value in values])
+            head = f"{line}\t"
+        return Lines(
+            (*names, *(column.target for column in task.rows.columns)),
+            (*forms, *(column.reader.form for column in task.rows.columns)),
+            packed_lines(packed, head),
+        )
+
+    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | Lines | None) -> bool:
         """See ``ChunkTarget``. Repeated after a conflict, or when the connection was lost."""
-        connection = self._connection
+        connection, target = self._connection, task.load.target
         reach("chunk-read")
 
         def put() -> None:
-            connection.write(task.load.target, [] if batch is None else [batch])
+            if isinstance(batch, Lines):
+                sql = load_statement(target, batch.names, batch.forms, replace=True)
+                connection.session.load(sql, batch.data)
+            elif batch is not None:
+                connection.write(target, [batch])
             reach("chunk-written")
 
         done = self.commit(task, result, put)

@@ -6,11 +6,13 @@ literals are made of these texts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 from msgspec.json import Encoder as JsonEncoder
 
+from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.rows.values.column_values import Cells, ColumnValues, UnfitValue
 from shardmerge.spark_sink.rows.values.forms import Form
@@ -22,6 +24,7 @@ from shardmerge.spark_sink.rows.values.times import (
     time_text,
     timestamp_texts,
 )
+from shardmerge.spark_sink.sources.packed_rows import NULL, ROW, VALUE, PackedRows
 
 from .json_numbers import read_exactly
 
@@ -80,6 +83,57 @@ def load_lines_as_they_are(
         else:
             fields.append(cast("Sequence[str]", cells))
     return list(map("\t".join, zip(*fields, strict=True)))
+
+
+def can_be_packed(column: Column, form: Form, *, is_mariadb: bool) -> bool:
+    """Whether a target reads a column's value from the text in which its source sends it.
+
+    That is so for all texts that ``read_column_as_text`` asks for, with four exceptions: JSON whose
+    numbers a server of MySQL would change; an ENUM with values that no target has; bytes that may
+    be so long that a server does not give their digits; and some dates, for which see
+    ``has_other_dates``.
+    """
+    if form is Form.JSON:
+        return is_mariadb
+    if form is Form.BYTES:
+        return column.type.name in _SHORT_BYTES
+    return limits_of(column.type) is None
+
+
+def has_other_dates(packed: PackedRows, columns: Sequence[Column]) -> bool:
+    """Whether rows may have dates that are not written as they were sent (``server_values``).
+
+    Those are dates before the year 1, with a month or day 0, and zero dates in a column that may be
+    NULL. A text that begins like such a date is taken for one.
+    """
+    temporal = [column for column in columns if column.type.name in _WITH_DATES]
+    if not temporal:
+        return False
+    data, may_be_null = packed.data, any(column.nullable for column in temporal)
+    if VALUE + b"0000-" in data and (may_be_null or _YEAR_0.search(data)):
+        return True
+    return b"-00" in data and _PART_0.search(data) is not None
+
+
+def packed_lines(packed: PackedRows, head: str) -> bytearray:
+    """Rows, at least one, as the data of LOAD DATA.
+
+    Args:
+        packed: Rows whose values a target reads as they are.
+        head: The fields that each line begins with, each with the tab behind it.
+    """
+    data = packed.data
+    for byte, escaped in _PACKED_ESCAPES:
+        if byte in data:
+            data = data.replace(byte, escaped)
+    data = data.replace(NULL, VALUE + _NULL.encode())
+    row = ROW
+    if packed.has_pads:
+        data, row = data.translate(None, ROW[:1]), ROW[-1:]
+    lines = data.replace(row + VALUE, b"\n" + head.encode()).replace(VALUE, b"\t")
+    del lines[:1]
+    lines += b"\n"
+    return lines
 
 
 def literals(form: Form, values: ColumnValues, *, is_mariadb: bool = False) -> Sequence[str]:
@@ -173,4 +227,12 @@ _TEMPORAL = {
 """Written as literals of their types; else they would be compared as text."""
 _NULL = r"\N"
 _LOAD_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\0": "\\0"})
+_PACKED_ESCAPES = [(chr(c).encode(), text.encode()) for c, text in _LOAD_ESCAPES.items()]
+"""As ``_LOAD_ESCAPES``, which begin with the backslash."""
+_SHORT_BYTES = ("binary", "varbinary", "tinyblob", "blob")
+"""HEX() is NULL if its text would be longer than max_allowed_packet. The values of these types are
+short; a smaller packet makes a warning, after which the values are read in another way."""
+_WITH_DATES = ("date", "datetime", "timestamp")
+_YEAR_0 = re.compile(rb"\xff0000-(?!00-00)")
+_PART_0 = re.compile(rb"\xff(?!0000)\d{4}-(?:00|\d\d-00)")
 _SQL_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\0": "\\0"})

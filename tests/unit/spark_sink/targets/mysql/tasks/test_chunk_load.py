@@ -17,11 +17,14 @@ from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedRows
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
+from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.rows.values.server_values import server_reader
-from shardmerge.spark_sink.sources.chunk_task import ChunkTask
-from shardmerge.spark_sink.targets.mysql.tasks.chunk_load import load_chunk
+from shardmerge.spark_sink.sources.chunk_task import ChunkTask, Pack
+from shardmerge.spark_sink.sources.packed_rows import PackedRows
+from shardmerge.spark_sink.targets.mysql.tasks.chunk_load import Lines, load_chunk
 from tests.strategies import table
 from tests.unit.spark_sink.loading.loads import SHARD, at, load
+from tests.unit.spark_sink.sources.packets import packed
 
 TABLE = table("CREATE TABLE t (id int, a varchar(9), PRIMARY KEY (id))")
 LOAD = load(LoadKind.CHUNKS, "5").begin(1)
@@ -43,6 +46,8 @@ TASK = ChunkTask(
     3,
     7,
 )
+
+SELECT = "SELECT `id`, `a` FROM `app`.`t` FORCE INDEX (PRIMARY) WHERE (`id` > 5) ORDER BY `id`"
 
 
 @dataclass
@@ -66,6 +71,11 @@ class Source:
             raise StackError("gone", code="SM-4402")
         return self.found[:most]
 
+    def packed_rows(self, sql: str, most: int, columns: int) -> PackedRows:
+        self.calls.append(f"packed: {sql}")
+        found = [[None if v is None else v.encode() for v in row] for row in self.found]
+        return packed(found[:most], columns)
+
     def end(self) -> None:
         self.calls.append("end")
 
@@ -78,10 +88,15 @@ class Source:
 class Target:
     wanted: bool = True
     lines_of: LinesOf | None = None
-    batches: list[Batch | None] = field(default_factory=list)
+    batches: list[Batch | Lines | None] = field(default_factory=list)
     results: list[ChunkResult] = field(default_factory=list)
+    packs: Pack[Lines] | None = None
 
-    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | None) -> bool:
+    def pack(self, task: ChunkTask) -> Pack[Lines] | None:
+        assert task is TASK
+        return self.packs
+
+    def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | Lines | None) -> bool:
         assert task is TASK
         self.results.append(result)
         self.batches.append(batch)
@@ -94,15 +109,41 @@ def test_a_chunk_is_read_in_one_transaction_and_written_in_another() -> None:
     assert source.calls == [
         "begin",
         "table",
-        "SELECT `id`, `a` FROM `app`.`t` FORCE INDEX (PRIMARY) WHERE (`id` > 5) ORDER BY `id`",
+        SELECT,
         "end",
         "binlog end",
     ]
     assert result == ChunkResult(SHARD, 1, ChunkEnd.DONE, 2, 3, at(77))
     assert target.results == [result]
     (batch,) = target.batches
-    assert batch is not None
+    assert isinstance(batch, Batch)
     assert [list(values) for values in batch.upserts[0].values] == [[6, 7], ["ä", None]]
+
+
+def test_rows_are_written_as_they_were_sent_if_the_target_can_read_that() -> None:
+    lines = Lines(("id", "a"), (Form.INTEGER, Form.TEXT), bytearray(b"6\t\xc3\xa4\n"))
+    source, target = Source(), Target(packs=lambda _: lines)
+    result = load_chunk(TASK, source, target)
+    assert source.calls[2] == f"packed: {SELECT}"
+    assert source.calls[3:] == ["end", "binlog end"]
+    assert result == ChunkResult(SHARD, 1, ChunkEnd.DONE, 2, 4, at(77))
+    assert target.batches == [lines]
+
+
+def test_rows_are_read_again_in_the_same_transaction_if_it_cannot() -> None:
+    source, target = Source(), Target(packs=lambda _: None)
+    result = load_chunk(TASK, source, target)
+    assert source.calls[2:] == [f"packed: {SELECT}", SELECT, "end", "binlog end"]
+    assert result == ChunkResult(SHARD, 1, ChunkEnd.DONE, 2, 3, at(77))
+    (batch,) = target.batches
+    assert isinstance(batch, Batch)
+
+
+def test_packed_rows_that_are_too_many_are_not_written() -> None:
+    source = Source(found=[(str(n), "") for n in range(6, 10)])
+    target = Target(packs=lambda _: None)
+    assert load_chunk(TASK, source, target).end is ChunkEnd.TOO_LARGE
+    assert (source.calls[3:], target.results) == (["end"], [])
 
 
 def test_an_empty_chunk_is_done_too() -> None:
