@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
+from threading import Semaphore
 
 from py4j.protocol import Py4JJavaError
 
@@ -14,6 +15,7 @@ from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder
 from shardmerge.spark_sink.process.job_failures import job_failure
 from shardmerge.spark_sink.process.python_workers import once_in_worker
 from shardmerge.spark_sink.process.spark_session import SparkStart
+from shardmerge.spark_sink.process.worker_start import WorkerStart
 
 from .control import ControlStore
 from .load_store import LoadStore
@@ -28,6 +30,8 @@ from .tasks.staging import forget_stages
 _CHUNK_ROWS = 50_000
 """A chunk of so many rows is read in a few seconds, so that a source's snapshot is short; the
 target writes it by one LOAD DATA."""
+_CHUNKS_IN_DRIVER = 4
+"""The driver runs so many chunks at once while Spark's workers start. A chunk takes some 50 MB."""
 
 
 class MySqlLoads:
@@ -50,6 +54,8 @@ class MySqlLoads:
         self._store = LoadStore(session, config.control_database, config.pipeline)
         self._stages = StageStore(session, config.control_database, config.pipeline)
         self._processes = SnapshotProcesses(config)
+        self._workers = WorkerStart(spark, run_chunks)
+        self._driver_has_room = Semaphore(_CHUNKS_IN_DRIVER)
 
     @property
     def chunk_rows(self) -> int:
@@ -100,6 +106,11 @@ class MySqlLoads:
             return self._processes.run(order, source)
         if small:
             return next(run_chunks([order], source, self._config))
+        if not self._workers.have_started() and self._driver_has_room.acquire(blocking=False):
+            try:
+                return next(run_chunks([order], source, self._config))
+            finally:
+                self._driver_has_room.release()
         context = self._spark.session().sparkContext
         task = partial(run_chunks, source=source, config=self._config)
         job = context.parallelize([order], 1).mapPartitions(partial(once_in_worker, task))
