@@ -54,12 +54,14 @@ class LoadLine:
         target: The target's server.
         definition: Of both tables.
         kind: How the shard is read.
+        fill: Statements that fill the shard, in place of 4,000 rows.
     """
 
     pipeline: Pipeline
     target: MySqlAddress
     definition: str = KEYED
     kind: LoadKind = LoadKind.CHUNKS
+    fill: tuple[str, ...] = ()
     epoch: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +84,7 @@ class LoadLine:
             "DROP DATABASE IF EXISTS app",
             "CREATE DATABASE app",
             f"CREATE TABLE app.t_1 ({self.definition})",
-            f"INSERT INTO app.t_1 VALUES {numbers}",
+            *(self.fill or (f"INSERT INTO app.t_1 VALUES {numbers}",)),
         )
         prepare_signal_table(self.pipeline, self.source)
         self.control = ControlStore(self.session, CONTROL, "loads")

@@ -15,9 +15,12 @@ from shardmerge.spark_sink.driver.loads.load_jobs import LoadJobs
 from shardmerge.spark_sink.loading.load_state import LoadKind
 from shardmerge.spark_sink.loading.replica_rules import Committed, has_come, wait_for
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkFailure, ChunkResult
+from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS
 from shardmerge.spark_sink.sources import replica_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
+from shardmerge.spark_sink.targets.mysql.tasks.chunk_writer import ChunkWriter
+from tests.integration.spark import values
 
 from .compared_line import S1, connected, execute, pipeline
 from .conftest import source_server
@@ -124,6 +127,95 @@ def test_chunks_come_into_a_target(servers: Servers) -> None:
 def test_a_snapshot_comes_into_a_target(servers: Servers, definition: str) -> None:
     line = line_of(servers, definition, LoadKind.SNAPSHOT)
     a_snapshot_comes(line)
+    line.close()
+
+
+READ_VALUE_BY_VALUE = ("c_longblob", "c_json", "c_point", "c_geometry")
+OTHER_DATES = ("'0000-00-00'", "'0000-03-04'", "'2024-00-10'", "'2024-02-00'", "'2024-02-28'")
+
+
+def with_every_value(servers: Servers) -> tuple[LoadLine, list[str]]:
+    """A shard with every value of every type whose rows are written as they are sent."""
+    types = {
+        name: of
+        for name, of in values.TYPES.items()
+        if name not in READ_VALUE_BY_VALUE and " AS " not in of[0]
+    }
+    names = [f"`{name}`" for name in types]
+    # A strict MariaDB stores no error value of an ENUM.
+    error = "a" if servers.is_mariadb else "no element"
+    rows = [
+        ", ".join(literals[min(n, len(literals) - 1)] for _, literals in types.values())
+        for n in range(values.ROWS)
+    ]
+    line = LoadLine(
+        pipeline(servers.source, servers.source, maria=FLAVOURS[servers.flavour]),
+        MySqlAddress("127.0.0.1", servers.source, USER, PASSWORD),
+        ", ".join(f"`{name}` {definition}" for name, (definition, _) in types.items())
+        + ", id INT PRIMARY KEY, d DATE NOT NULL, e ENUM('a') NOT NULL",
+        fill=(
+            "SET SESSION sql_mode = ''",
+            *(
+                f"INSERT INTO app.t_1 VALUES ({row}, {n}, '2024-02-28', '{error}')"
+                for n, row in enumerate(rows)
+            ),
+            *(
+                f"INSERT INTO app.t_1 (id, d, e) VALUES ({n}, '9999-12-31', 'a')"
+                for n in range(100, 100 + LINES_FROM_ROWS)
+            ),
+        ),
+    )
+    line.read_from(snapshot="spark")
+    return line, [*names, "d", "e"]
+
+
+def digests(line: LoadLine, names: list[str]) -> tuple[object, object]:
+    """Every byte of every value: of the shard, and of the target."""
+    shown = ", ".join(f"HEX({name}), {name} + 0e0" for name in names)
+    with connected(line.source.port) as connection, connection.cursor() as cursor:
+        found = []
+        for table in ("app.t_1", "merged.t"):
+            cursor.execute(f"SELECT id, {shown} FROM {table} WHERE id < 1000 ORDER BY id")
+            found.append(cursor.fetchall())
+    return found[0], found[1]
+
+
+def test_rows_are_written_as_they_are_sent_with_every_value(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, names = with_every_value(servers)
+    with monkeypatch.context() as patch:
+        patch.delattr(TableReader, "rows")
+        result = line.run_next(0)
+    assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE, result
+    assert result.rows == values.ROWS + LINES_FROM_ROWS
+    of_shard, merged = digests(line, names)
+    assert merged == of_shard
+
+    # Dates that the stream would not have are none of the target's either.
+    line.in_source(
+        "SET SESSION sql_mode = ''",
+        *(
+            f"UPDATE app.t_1 SET c_date = {date}, c_datetime = {date}, d = {date} WHERE id = {n}"
+            for n, date in enumerate(OTHER_DATES)
+        ),
+    )
+    line.step(line.load.give_back(0))
+    assert isinstance(line.run_next(0), ChunkResult)
+    _, merged = digests(line, names)
+    with connected(servers.source) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT CAST(c_date AS CHAR), CAST(c_datetime AS CHAR), CAST(d AS CHAR) FROM merged.t"
+            f" WHERE id < {len(OTHER_DATES)} ORDER BY id"
+        )
+        assert cursor.fetchall() == (
+            *[(None, None, "0000-00-00")] * 4,
+            ("2024-02-28", "2024-02-28 00:00:00", "2024-02-28"),
+        )
+    line.step(line.load.give_back(0))
+    monkeypatch.setattr(ChunkWriter, "pack", lambda *_: None)
+    assert isinstance(line.run_next(0), ChunkResult)
+    assert digests(line, names)[1] == merged, "each way brings the same"
     line.close()
 
 

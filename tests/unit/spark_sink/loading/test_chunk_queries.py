@@ -6,6 +6,7 @@ from shardmerge.spark_sink.loading.chunk_queries import (
     chunk_rows,
     key_extent,
     next_boundary,
+    read_column_as_text,
     session_settings,
     show_table,
     table_statistics,
@@ -30,6 +31,18 @@ def test_a_chunk_reads_the_wanted_columns_of_its_range() -> None:
     assert chunk_rows(SHARD, KEY, KeyRange(BOUNDARY), columns, "`n` = 1") == (
         "SELECT `a`, `b`, `f` + 0e0, `z` + 0 FROM `app`.`t``1` FORCE INDEX (PRIMARY)"
         f" WHERE ({BEHIND}) AND (`n` = 1) ORDER BY `b`, `a`"
+    )
+
+
+def test_values_can_be_read_as_texts() -> None:
+    kinds = table(
+        "CREATE TABLE t (id int, b binary(3), e enum('a'), s enum('', 'a'), f float,"
+        " PRIMARY KEY (id))"
+    )
+    sql = chunk_rows(SHARD, key_columns(kinds), KeyRange(), kinds.columns, read=read_column_as_text)
+    assert sql == (
+        "SELECT `id`, HEX(`b`), IF(`e` = 0, '0', `e`), `s`, `f` + 0e0 FROM `app`.`t``1`"
+        " FORCE INDEX (PRIMARY) ORDER BY `id`"
     )
 
 

@@ -44,7 +44,7 @@ class Recording(MySqlSession):
         self.sent.append(sql)
         return 1
 
-    def load(self, sql: str, data: bytes) -> int:
+    def load(self, sql: str, data: bytes | bytearray) -> int:
         self.loaded.append(data)
         return 1
 
