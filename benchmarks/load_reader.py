@@ -17,19 +17,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pymysql
 from pymysql.cursors import SSCursor
 
+from shardmerge.connectors.access.row_pieces import row_pieces
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.other_versions import running_server
 from shardmerge.local.servers.stack import Ports
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.rows.values.server_values import server_reader
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import load_lines
+from shardmerge.spark_sink.sources.packed_rows import PackedRows
+from shardmerge.spark_sink.targets.mysql.tasks.encoders import load_lines, packed_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 COLUMNS = """
@@ -50,7 +53,18 @@ KINDS = (
     "bigint", "int", "enum", "decimal", "smallint", "varchar", "varchar", "datetime", "timestamp",
     "date", "double", "tinyint",
 )  # fmt: skip
+PACKED = "the same connection, packets with marks"
 Read: TypeAlias = Callable[[str], Any]
+
+
+def packed_rows(connection: Any, sql: str) -> PackedRows:
+    """The rows of a query, as a first load into a server of the MySQL family reads them."""
+    found = PackedRows(len(KINDS))
+    for piece in row_pieces(connection, sql):
+        if found.add(piece) is not None:
+            found.check()
+            break
+    return found
 
 
 def clients(port: int) -> Iterator[tuple[str, Read]]:
@@ -71,6 +85,8 @@ def clients(port: int) -> Iterator[tuple[str, Read]]:
         "PyMySQL without conversions",
         with_cursor(pymysql.connect(**login, conv={}, autocommit=None)),
     )
+    plain = pymysql.connect(**login, conv={}, autocommit=None, charset="utf8mb4")
+    yield PACKED, partial(packed_rows, plain)
     with suppress(ImportError):
         connector = importlib.import_module("mysql.connector")
         connection = connector.connect(**login, use_pure=False)
@@ -108,6 +124,13 @@ def encoding_s(rows: list[tuple[Any, ...]]) -> float:
     return time.monotonic() - started
 
 
+def packing_s(rows: PackedRows) -> float:
+    """The same for rows that are packed."""
+    started = time.monotonic()
+    packed_lines(rows, "")
+    return time.monotonic() - started
+
+
 def measure(port: int, rows: int, chunks: list[int], rounds: int) -> None:
     """Fill the table, read it in every way, print the medians."""
     login: dict[str, Any] = {"host": "127.0.0.1", "port": port, "user": USER, "password": PASSWORD}
@@ -128,9 +151,12 @@ def measure(port: int, rows: int, chunks: list[int], rounds: int) -> None:
             ratio = median["PyMySQL"][0] / wall
             speed, each = rows / wall, cpu / rows * 1e6
             print(f"| {name} | {chunk:,} | {speed:,.0f} | {each:.1f} | {ratio:.2f} |", flush=True)
-    some = known["PyMySQL without conversions"]("SELECT * FROM bench.t ORDER BY id LIMIT 50000")
+    sql = "SELECT * FROM bench.t ORDER BY id LIMIT 50000"
+    some, packed = known["PyMySQL without conversions"](sql), known[PACKED](sql)
     took = statistics.median(encoding_s(list(some)) for _ in range(rounds))
     print(f"\nThen making lines of the values: {took / len(some) * 1e6:.1f} µs a row")
+    took = statistics.median(packing_s(packed) for _ in range(rounds))
+    print(f"Making lines of packets with marks: {took / packed.rows * 1e6:.1f} µs a row")
 
 
 def main() -> None:

@@ -58,7 +58,7 @@ class ChunkTask:
         expected: The shard's columns behind the base.
         expected_key: Names of the columns of its primary key there.
         key: How the key's columns are compared.
-        columns: What is read of each row.
+        columns: What is read of each row; JSON last.
         row_filter: See ``row_filters``.
         rows: How the rows are written.
         leave_out: The route's expression for the names of columns that are not read; "" for none.
@@ -145,7 +145,8 @@ def chunk_task(order: ChunkOrder, limits_of: LimitsOf | None = None) -> ChunkTas
     needed = {column.name.lower() for column in key_names}
     if where:
         needed |= {name.lower() for name in column_names(where)}
-    columns = wanted_columns(own, targets.keys(), needed)
+    wanted = wanted_columns(own, targets.keys(), needed)
+    columns = tuple(sorted(wanted, key=lambda column: column.type.name == "json"))
     staged: dict[str, str] = {}
     if order.load.kind is LoadKind.SNAPSHOT:
         staged = {c.name: f"c{place}" for place, c in enumerate(own) if c.name in targets}

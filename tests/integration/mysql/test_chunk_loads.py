@@ -130,7 +130,7 @@ def test_a_snapshot_comes_into_a_target(servers: Servers, definition: str) -> No
     line.close()
 
 
-READ_VALUE_BY_VALUE = ("c_longblob", "c_json", "c_point", "c_geometry")
+READ_VALUE_BY_VALUE = ("c_longblob", "c_point", "c_geometry")
 OTHER_DATES = ("'0000-00-00'", "'0000-03-04'", "'2024-00-10'", "'2024-02-00'", "'2024-02-28'")
 
 

@@ -10,6 +10,7 @@ from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.planning.chunk_orders import ChunkResult
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
+from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask, Pack
 from shardmerge.spark_sink.sources.packed_rows import PackedRows
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
@@ -40,9 +41,8 @@ class ChunkWriter:
             return None
         if not replaces(connection.shape(task.load.target), rows.key):
             return None
-        is_mariadb = connection.session.is_mariadb
         columns = zip(task.columns, rows.columns, strict=True)
-        if not all(can_be_packed(c, own.reader.form, is_mariadb=is_mariadb) for c, own in columns):
+        if not all(can_be_packed(column, own.reader.form) for column, own in columns):
             return None
         return partial(self._lines, task)
 
@@ -61,10 +61,12 @@ class ChunkWriter:
             values = [[constant.value] for _, constant in task.rows.constants]
             (line,) = self.lines_of(forms, values, [value == [None] for value in values])
             head = f"{line}\t"
+        own = [column.reader.form for column in task.rows.columns]
+        json_columns = 0 if self._connection.session.is_mariadb else own.count(Form.JSON)
         return Lines(
             (*names, *(column.target for column in task.rows.columns)),
-            (*forms, *(column.reader.form for column in task.rows.columns)),
-            packed_lines(packed, head),
+            (*forms, *own),
+            packed_lines(packed, head, json_columns=json_columns),
         )
 
     def write(self, task: ChunkTask, result: ChunkResult, batch: Batch | Lines | None) -> bool:

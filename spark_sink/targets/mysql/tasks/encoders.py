@@ -26,7 +26,7 @@ from shardmerge.spark_sink.rows.values.times import (
 )
 from shardmerge.spark_sink.sources.packed_rows import NULL, ROW, VALUE, PackedRows
 
-from .json_numbers import read_exactly
+from .json_numbers import MAY_CHANGE, read_exactly
 
 Convert: TypeAlias = Callable[[ColumnValues, bool], Sequence[str | None]]
 """Neutral values, and whether some are None → cells."""
@@ -85,16 +85,13 @@ def load_lines_as_they_are(
     return list(map("\t".join, zip(*fields, strict=True)))
 
 
-def can_be_packed(column: Column, form: Form, *, is_mariadb: bool) -> bool:
+def can_be_packed(column: Column, form: Form) -> bool:
     """Whether a target reads a column's value from the text in which its source sends it.
 
-    That is so for all texts that ``read_column_as_text`` asks for, with four exceptions: JSON whose
-    numbers a server of MySQL would change; an ENUM with values that no target has; bytes that may
-    be so long that a server does not give their digits; and some dates, for which see
-    ``has_other_dates``.
+    That is so for all texts that ``read_column_as_text`` asks for, with these exceptions: an ENUM
+    with values that no target has; bytes that may be so long that a server does not give their
+    digits; some dates, see ``has_other_dates``; and some numbers in JSON, see ``packed_lines``.
     """
-    if form is Form.JSON:
-        return is_mariadb
     if form is Form.BYTES:
         return column.type.name in _SHORT_BYTES
     return limits_of(column.type) is None
@@ -115,18 +112,22 @@ def has_other_dates(packed: PackedRows, columns: Sequence[Column]) -> bool:
     return b"-00" in data and _PART_0.search(data) is not None
 
 
-def packed_lines(packed: PackedRows, head: str) -> bytearray:
+def packed_lines(packed: PackedRows, head: str, *, json_columns: int = 0) -> bytearray:
     """Rows, at least one, as the data of LOAD DATA.
 
     Args:
         packed: Rows whose values a target reads as they are.
         head: The fields that each line begins with, each with the tab behind it.
+        json_columns: How many columns at the end of a row are JSON for a server of MySQL.
     """
-    data = packed.data
+    data, null = packed.data, VALUE + NULL
+    if json_columns:
+        # Then every value, NULL or not, has the same mark before it.
+        data, null = _with_exact_json(data.replace(NULL, VALUE + NULL), json_columns), NULL
     for byte, escaped in _PACKED_ESCAPES:
         if byte in data:
             data = data.replace(byte, escaped)
-    data = data.replace(NULL, VALUE + _NULL.encode())
+    data = data.replace(NULL, null.replace(NULL, _NULL.encode()))
     row = ROW
     if packed.has_pads:
         data, row = data.translate(None, ROW[:1]), ROW[-1:]
@@ -134,6 +135,22 @@ def packed_lines(packed: PackedRows, head: str) -> bytearray:
     del lines[:1]
     lines += b"\n"
     return lines
+
+
+def _with_exact_json(data: bytearray, columns: int) -> bytearray:
+    found = []
+    for row in data.split(ROW):
+        rest, *texts = row.rsplit(VALUE, columns)
+        found.append(rest)
+        found += [_exact_json_bytes(text) for text in texts]
+    rows = iter(found[1:])
+    return bytearray().join(
+        ROW + VALUE.join(row) for row in zip(*[rows] * (columns + 1), strict=True)
+    )
+
+
+def _exact_json_bytes(text: bytearray) -> bytes | bytearray:
+    return read_exactly(text.decode()).encode() if MAY_CHANGE.search(text) else text
 
 
 def literals(form: Form, values: ColumnValues, *, is_mariadb: bool = False) -> Sequence[str]:

@@ -19,6 +19,8 @@ from functools import lru_cache
 from math import inf, nextafter
 
 _MAY_HAVE = re.compile(r"\d[.eE]")
+MAY_CHANGE = re.compile(_MAY_HAVE.pattern.encode())
+"""Is found in the UTF-8 of each text that ``read_exactly`` changes."""
 _STRING_OR_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?', re.DOTALL)
 _POWERS = [float(f"1e{n}") for n in range(309)]
 _EXACT_INTEGER = 0x1FFFFFFFFFFFFF

@@ -45,7 +45,7 @@ class Recording(MySqlSession):
         return 1
 
     def load(self, sql: str, data: bytes | bytearray) -> int:
-        self.loaded.append(data)
+        self.loaded.append(bytes(data))
         return 1
 
 
