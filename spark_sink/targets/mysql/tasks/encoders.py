@@ -149,8 +149,8 @@ def _with_exact_json(data: bytearray, columns: int) -> bytearray:
     )
 
 
-def _exact_json_bytes(text: bytearray) -> bytes | bytearray:
-    return read_exactly(text.decode()).encode() if MAY_CHANGE.search(text) else text
+def _exact_json_bytes(text: bytearray) -> bytearray:
+    return bytearray(read_exactly(text.decode()).encode()) if MAY_CHANGE.search(text) else text
 
 
 def literals(form: Form, values: ColumnValues, *, is_mariadb: bool = False) -> Sequence[str]:
