@@ -120,33 +120,29 @@ def packed_lines(packed: PackedRows, head: str, *, json_columns: int = 0) -> byt
         head: The fields that each line begins with, each with the tab behind it.
         json_columns: How many columns at the end of a row are JSON for a server of MySQL.
     """
-    data, null = packed.data, VALUE + NULL
+    data, row = packed.data, ROW
+    if packed.has_pads:
+        data, row = data.translate(None, ROW[:1]), ROW[-1:]
+    # From here on every value, NULL or not, has the same mark before it.
+    data = data.replace(NULL, VALUE + NULL)
     if json_columns:
-        # Then every value, NULL or not, has the same mark before it.
-        data, null = _with_exact_json(data.replace(NULL, VALUE + NULL), json_columns), NULL
+        data = _with_exact_json(data, row, json_columns)
     for byte, escaped in _PACKED_ESCAPES:
         if byte in data:
             data = data.replace(byte, escaped)
-    data = data.replace(NULL, null.replace(NULL, _NULL.encode()))
-    row = ROW
-    if packed.has_pads:
-        data, row = data.translate(None, ROW[:1]), ROW[-1:]
+    data = data.replace(NULL, _NULL.encode())
     lines = data.replace(row + VALUE, b"\n" + head.encode()).replace(VALUE, b"\t")
     del lines[:1]
     lines += b"\n"
     return lines
 
 
-def _with_exact_json(data: bytearray, columns: int) -> bytearray:
-    found = []
-    for row in data.split(ROW):
+def _with_exact_json(data: bytearray, mark: bytes, columns: int) -> bytearray:
+    rows = []
+    for row in data.split(mark)[1:]:
         rest, *texts = row.rsplit(VALUE, columns)
-        found.append(rest)
-        found += [_exact_json_bytes(text) for text in texts]
-    rows = iter(found[1:])
-    return bytearray().join(
-        ROW + VALUE.join(row) for row in zip(*[rows] * (columns + 1), strict=True)
-    )
+        rows.append(VALUE.join((rest, *map(_exact_json_bytes, texts))))
+    return bytearray(mark + mark.join(rows))
 
 
 def _exact_json_bytes(text: bytearray) -> bytearray:

@@ -54,7 +54,8 @@ def test_numbers_in_json_at_the_end_of_a_row_are_made_exact(columns: int) -> Non
     values: list[list[str | None]] = [
         ["1", f'{{"a": [{CHANGED}, "{CHANGED} \\t\t"]}}', f"[{CHANGED}]"],
         [None, None, "[]"],
-        [f"{CHANGED}", "x" * 300 + CHANGED, None],
+        [f"{CHANGED}", f'["{"x" * 300}", {CHANGED}]', None],
+        ["2", f"[{CHANGED}]", f'["{"x" * 300}", {CHANGED}]'],
     ]
     rows = packed([[None if v is None else v.encode() for v in row] for row in values], 3)
     forms = [Form.TEXT] * (3 - columns) + [Form.JSON] * columns
