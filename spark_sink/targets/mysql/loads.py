@@ -30,8 +30,9 @@ from .tasks.staging import forget_stages
 _CHUNK_ROWS = 50_000
 """A chunk of so many rows is read in a few seconds, so that a source's snapshot is short; the
 target writes it by one LOAD DATA."""
-_CHUNKS_IN_DRIVER = 4
-"""The driver runs so many chunks at once while Spark's workers start. A chunk takes some 50 MB."""
+_CHUNKS_IN_DRIVER = 2
+"""The driver runs so many chunks at once while Spark's workers start. A chunk of 10 MB takes 50 MB
+of memory meanwhile."""
 
 
 class MySqlLoads:
