@@ -36,15 +36,18 @@ class ChunkWriter:
 
     def pack(self, task: ChunkTask) -> Pack[Lines] | None:
         """See ``ChunkTarget``."""
-        connection, rows = self._connection, task.rows
+        rows = task.rows
         if self.lines_of is None or rows.where or not all(c.target for c in rows.columns):
             return None
-        if not replaces(connection.shape(task.load.target), rows.key):
+        if not self._replaces(task):
             return None
         columns = zip(task.columns, rows.columns, strict=True)
         if not all(can_be_packed(column, own.reader.form) for column, own in columns):
             return None
         return partial(self._lines, task)
+
+    def _replaces(self, task: ChunkTask) -> bool:
+        return replaces(self._connection.shape(task.load.target), task.rows.key)
 
     def _lines(self, task: ChunkTask, packed: PackedRows) -> Lines | None:
         packed.check()
@@ -82,7 +85,11 @@ class ChunkWriter:
                 connection.write(target, [batch])
             reach("chunk-written")
 
-        done = self.commit(task, result, put)
+        def may_replace() -> bool:
+            """The target's keys may have changed since the lines were made."""
+            return not isinstance(batch, Lines) or self._replaces(task)
+
+        done = self.commit(task, result, put, may_replace)
         if done:
             reach("chunk-committed")
         return done

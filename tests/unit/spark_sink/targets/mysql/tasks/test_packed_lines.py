@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS
 from shardmerge.spark_sink.rows.values.column_values import UnfitValue
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 from shardmerge.spark_sink.rows.values.forms import Form, form_of
 from shardmerge.spark_sink.targets.mysql.tasks.bulk import TableShape
+from shardmerge.spark_sink.targets.mysql.tasks.chunk_load import Lines
 from shardmerge.spark_sink.targets.mysql.tasks.chunk_writer import ChunkWriter
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 from shardmerge.spark_sink.targets.mysql.tasks.encoders import (
@@ -23,6 +26,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.encoders import (
     packed_lines,
 )
 from tests.strategies import table
+from tests.unit.spark_sink.loading.loads import at
 from tests.unit.spark_sink.sources.packets import packed
 from tests.unit.spark_sink.targets.mysql.tasks.test_chunk_load import TASK
 
@@ -163,3 +167,16 @@ def test_what_needs_single_values_is_not_packed() -> None:
     unwritten = (*rows.columns[:1], replace(rows.columns[1], target=""))
     assert writer().pack(replace(TASK, rows=replace(rows, columns=unwritten))) is None
     assert writer(replace(SHAPE, other_unique=True)).pack(TASK) is None
+
+
+def test_lines_are_not_written_after_the_targets_keys_have_changed() -> None:
+    connection = MagicMock()
+    connection.shape.return_value, connection.session.execute.return_value = SHAPE, 1
+    found = ChunkWriter(connection)
+    lines = Lines(("id", "a"), (Form.INTEGER, Form.TEXT), bytearray(b"1\tx\n"))
+    result = ChunkResult(TASK.load.shard, 1, ChunkEnd.DONE, 1, 2, at(77))
+    assert found.write(TASK, result, lines)
+    connection.session.load.assert_called_once()
+    connection.shape.return_value = replace(SHAPE, other_unique=True)
+    assert not found.write(TASK, result, lines)
+    connection.session.load.assert_called_once()
