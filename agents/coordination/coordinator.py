@@ -147,7 +147,8 @@ def _fold(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
 
 def _settled(step: Step) -> Step:
     """The step; its state no longer lists copies of columns that nobody has any more."""
-    return replace(step, state=step.state.with_known_copies())
+    state = step.state.with_known_copies()
+    return step if state is step.state else replace(step, state=state)
 
 
 def _warned(step: Step, change: SchemaChange) -> Step:

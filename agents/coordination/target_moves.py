@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmerge.agents.coordination.rows.column_replacement import NO_RENEWALS, Renewals
@@ -80,12 +80,12 @@ def join_target(
     """
     if not index.shards:
         return Joined(state.schema, state.columns, (), state.joined, names, state.told)
-    ids = without_origin((*index.ids, *state.final.ids))
-    if clash := _clash({i: names[i] for i in ids}, state):
+    ids = without_origin({*index.ids, *state.final.ids})
+    if clash := _clash(ids, names, state):
         names = _as_shards_call_them(state, names)
-        if _clash({i: names[i] for i in ids}, state):
+        if _clash(ids, names, state):
             return clash
-    if clash := _clash({i: names[i] for i in index.ids}, state):
+    if clash := _clash(index.ids, names, state):
         return clash
     if state.copies and (why := _cannot_copy(state, index, names)):
         return why
@@ -275,10 +275,13 @@ def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:
     return called
 
 
-def _clash(names: Mapping[str, str], state: TargetState) -> Refusal | None:
-    """Two columns of different identity that would have one name in the target."""
+def _clash(ids: Collection[str], names: Mapping[str, str], state: TargetState) -> Refusal | None:
+    """Two columns of different identity (``ids``) that would have one name in the target."""
+    if len({names[column_id].lower() for column_id in ids}) == len(ids):
+        return None
     taken: dict[str, str] = {}
-    for column_id, name in sorted(names.items()):
+    for column_id in sorted(ids):
+        name = names[column_id]
         if taken.setdefault(name.lower(), column_id) != column_id:
             other = taken[name.lower()]
             if {column_id, other} & {copy.before for copy in state.copies}:

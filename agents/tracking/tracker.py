@@ -42,9 +42,10 @@ from shardmerge.schemas.lattice.left_out_columns import lineage_without, without
 from shardmerge.schemas.model.errors import SourceError, UnsupportedDDL
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.policies import RoutePolicies
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.pipeline.routing import RoutingRule, route, rule_of
+from shardmerge.schemas.pipeline.routing import RoutingRule, matches_of, route, rule_of
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
@@ -193,16 +194,14 @@ def _schema_changes(tracking: Tracking, rules: Sequence[RoutingRule]) -> tuple[S
     """The changes of all routed shards, in the order in which they are sent."""
     found: list[tuple[tuple[int, ShardId, TargetTable], SchemaChange]] = []
     for shard, effect in tracking.tables.effects.items():
-        targets = route(rules, shard)
+        matches = matches_of(rules, shard)
+        targets = tuple(dict.fromkeys(target for _, target in matches))
         for target in targets:
-            change = _change(tracking, shard, effect, target)
-            if (rule := rule_of(rules, shard)) is not None:
-                change = replace(
-                    _without_left_out(change, rule.leave_out),
-                    policies=rule.policies,
-                )
-                if change.after is not None and (fault := rule.group_fault(shard)):
-                    change = _unfit(change, fault)
+            rule, _ = matches[0]
+            change = _change(tracking, shard, effect, target, rule.policies)
+            change = _without_left_out(change, rule.leave_out)
+            if change.after is not None and (fault := rule.group_fault(shard)):
+                change = _unfit(change, fault)
             if len(targets) > 1:
                 change = _ambiguous(change, targets)
             if not (change.before or change.after or change.error or _was_there(tracking, shard)):
@@ -219,7 +218,11 @@ def _was_there(tracking: Tracking, shard: ShardId) -> bool:
 
 
 def _change(
-    tracking: Tracking, shard: ShardId, effect: TableEffect, target: TargetTable
+    tracking: Tracking,
+    shard: ShardId,
+    effect: TableEffect,
+    target: TargetTable,
+    policies: RoutePolicies,
 ) -> SchemaChange:
     earlier, later = tracking.tables.before.get(shard), tracking.tables.puts.get(shard)
     before = earlier if isinstance(earlier, TableSchema) else None
@@ -242,6 +245,7 @@ def _change(
         hint=effect.hint,
         code=effect.code,
         ts_ms=tracking.event.ts_ms,
+        policies=policies,
     )
 
 
@@ -316,7 +320,8 @@ def _rank(change: SchemaChange) -> int:
 
 
 def _identified(change: SchemaChange, ordinal: int, count: int) -> SchemaChange:
-    return replace(change, id=replace(change.id, ordinal=ordinal, count=count))
+    identity = replace(change.id, ordinal=ordinal, count=count)
+    return change if identity == change.id else replace(change, id=identity)
 
 
 def _ignored(event: SchemaChangeEvent, reason: str) -> Decision:

@@ -24,6 +24,7 @@ from shardmerge.schemas.ddl.volatile_defaults import volatile_default
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
+from shardmerge.schemas.model.tables import Column
 
 from .added_column_values import UNKNOWN, fill_text
 from .row_effect import RowEffect
@@ -205,20 +206,29 @@ def next_fills(
     Returns:
         Identity → fill. A column without an entry does not have the same known value in all rows.
     """
-    old = {item.id: fill_text(item.column) for item in before}
+    old = {item.id: item.column for item in before}
     gone = set(given_up)
     found = {}
     for item in after:
-        fill = fill_text(item.column)
-        if item.id in old:
-            same = fill == old[item.id] and item.id not in gone
-            fill = fills.get(item.id, UNKNOWN) if same else UNKNOWN
+        was = old.get(item.id)
+        if was is None:
+            fill = fill_text(item.column)
+        elif item.id in gone or not _fills_alike(was, item.column):
+            fill = UNKNOWN
+        else:
+            fill = fills.get(item.id, UNKNOWN)
         if fill:
             found[item.id] = fill
     return found
 
 
+def _fills_alike(before: Column, after: Column) -> bool:
+    return before is after or fill_text(before) == fill_text(after)
+
+
 def _changed(before: ShardColumn, after: ShardColumn) -> RowEffect | None:
+    if before.column is after.column:
+        return None
     reason = value_change(before.column, after.column)
     if not reason:
         return None

@@ -76,6 +76,8 @@ class CopyMoves:
 
     def rekeyed(self, columns: Sequence[ShardColumn]) -> tuple[ShardColumn, ...]:
         """The target's columns with their new identities."""
+        if not self.renamed:
+            return tuple(columns)
         now = {old: new for new, old in self.renamed.items()}
         return tuple(ShardColumn(now.get(c.id, c.id), c.column) for c in columns)
 

@@ -153,7 +153,7 @@ class _Local:
     def __init__(self, shard: ShardSchema | None) -> None:
         self.shard = shard
         self.columns: dict[str, Column] = {}
-        self.ids: dict[str, str] = {}
+        self.ids: Mapping[str, str] = {}
         if shard is not None:
             self.columns = dict(zip(shard.ids, shard.schema.columns, strict=True))
             self.ids = shard.by_name

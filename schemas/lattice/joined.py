@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.model.frozen import replace
+from shardmerge.schemas.model.frozen import Hashed, hashed_once, replace
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Check, Column, Default, ForeignKey, Index, TableSchema
 from shardmerge.schemas.model.types import ColumnType
@@ -36,8 +37,9 @@ class Conflict:
         return f"{', '.join(self.path)}: {self.left} and {self.right}: {self.reason}"
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class ShardSchema:
+class ShardSchema(Hashed):
     """A shard's schema with the identity of each column.
 
     Attributes:
@@ -48,17 +50,10 @@ class ShardSchema:
 
     schema: TableSchema
     ids: tuple[str, ...]
-    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
     _columns: tuple[ShardColumn, ...] | None = field(
         default=None, init=False, repr=False, compare=False
     )
-
-    def __hash__(self) -> int:
-        """The hash, computed once: computing it reads everything in the table."""
-        if self._hash is None:
-            object.__setattr__(self, "_hash", hash((self.schema, self.ids)))
-        assert self._hash is not None
-        return self._hash
+    _by_name: Mapping[str, str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def columns(self) -> tuple[ShardColumn, ...]:
@@ -70,12 +65,14 @@ class ShardSchema:
         return self._columns
 
     @property
-    def by_name(self) -> dict[str, str]:
-        """Column name in lower case → identity, in column order."""
-        return {
-            column.name.lower(): column_id
-            for column_id, column in zip(self.ids, self.schema.columns, strict=True)
-        }
+    def by_name(self) -> Mapping[str, str]:
+        """Column name in lower case → identity, in column order; made once."""
+        if self._by_name is None:
+            pairs = zip(self.ids, self.schema.columns, strict=True)
+            made = {column.name.lower(): column_id for column_id, column in pairs}
+            object.__setattr__(self, "_by_name", made)
+        assert self._by_name is not None
+        return self._by_name
 
 
 def name_at_birth(column_id: str) -> str:

@@ -1,18 +1,20 @@
-"""A copy of a frozen dataclass with other values. Pure.
+"""Frozen dataclasses that are copied and hashed often. Pure.
 
 ``dataclasses.replace`` reads the class's fields at each call and passes all values through
-``__init__``. The decision about one statement makes about forty such copies, which was a quarter
-of its time. Here the copying is written once for each class: for nine fields 0.6 µs instead of 2.3.
+``__init__``. The decision about one statement makes about thirty such copies, which was a quarter
+of its time. Here the copying is written once for each class. The values are put into an object of
+an equal class that is not frozen, and then the object gets the frozen class: for nine fields
+0.4 µs instead of 2.3.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["replace", "slot_setters"]
+__all__ = ["Hashed", "hashed_once", "replace", "slot_setters"]
 
 if TYPE_CHECKING:
     # So mypy's plugin checks the names and types of the values.
@@ -31,19 +33,28 @@ else:
 @cache
 def _copying(kind: type) -> Callable[[Any, Mapping[str, Any]], Any]:
     """The function that copies a value of this class and sets the changed fields."""
-    setters = slot_setters(kind)
-    if setters is None:
+    if slot_setters(kind) is None:
         raise TypeError(f"{kind.__qualname__} has __post_init__, or fields that are no slots")
-    scope: dict[str, Any] = {"new": object.__new__, "kind": kind, "setters": setters}
-    scope |= {f"set_{name}": setter for name, setter in setters.items()}
+    # With the same slots and bases, so that an object can change from one class to the other.
+    own = {"__slots__": kind.__dict__["__slots__"], "__setattr__": object.__setattr__}
+    twin = type(kind)(kind.__name__, kind.__bases__, own)
+    names = frozenset(field.name for field in fields(kind) if field.init)
+    # A field without ``init`` is computed from the others, so a copy begins without it.
+    fresh = {field.name: field.default for field in fields(kind) if not field.init}
+    if MISSING in fresh.values():
+        raise TypeError(f"{kind.__qualname__} has a field without init and without default")
+    scope: dict[str, Any] = {"new": object.__new__, "kind": kind, "twin": twin, "names": names}
+    scope |= {f"fresh_{name}": default for name, default in fresh.items()}
     lines = [
         "def copy(value, changes):",
-        "    copied = new(kind)",
-        *(f"    set_{name}(copied, value.{name})" for name in setters),
+        "    copied = new(twin)",
+        *(f"    copied.{name} = value.{name}" for name in sorted(names)),
+        *(f"    copied.{name} = fresh_{name}" for name in fresh),
         "    for name, changed in changes.items():",
-        "        if name not in setters:",
+        "        if name not in names:",
         "            raise TypeError(f'{kind.__qualname__} has no field {name}')",
-        "        setters[name](copied, changed)",
+        "        setattr(copied, name, changed)",
+        "    copied.__class__ = kind",
         "    return copied",
     ]
     exec("\n".join(lines), scope)  # noqa: S102 -- of field names alone
@@ -56,3 +67,30 @@ def slot_setters(kind: type) -> dict[str, Callable[[Any, Any], None]] | None:
     slots: dict[str, Any] = {f.name: getattr(kind, f.name, None) for f in fields(kind)}
     setters = {name: slot.__set__ for name, slot in slots.items() if hasattr(slot, "__set__")}
     return None if hasattr(kind, "__post_init__") or len(setters) < len(slots) else setters
+
+
+class Hashed:
+    """The base of a class with ``hashed_once``: room for the hash, which is not a field."""
+
+    __slots__ = ("_hash",)
+
+    _hash: int
+
+
+_Kind = TypeVar("_Kind", bound=Hashed)
+
+
+def hashed_once(kind: type[_Kind]) -> type[_Kind]:
+    """Let a frozen dataclass compute the hash of a value at its first use, and then remember it."""
+    computed = kind.__hash__
+
+    def remembered(value: _Kind) -> int:
+        try:
+            return value._hash
+        except AttributeError:
+            found = computed(value)
+            object.__setattr__(value, "_hash", found)
+            return found
+
+    kind.__hash__ = remembered  # type: ignore[method-assign,assignment]
+    return kind

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .frozen import Hashed, hashed_once
 from .types import ColumnType
 
 
@@ -43,8 +44,9 @@ class Generated:
     stored: bool
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(Hashed):
     """One column.
 
     Attributes:
@@ -154,8 +156,9 @@ class ForeignKey:
     on_update: str = ""
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class TableSchema:
+class TableSchema(Hashed):
     """A table's schema.
 
     Attributes:

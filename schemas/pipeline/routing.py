@@ -150,10 +150,20 @@ def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ..
     The result is empty when the table is not routed; a connector's signal table never is. With more
     than one target the rules contradict each other, and the shard must be held.
     """
+    return tuple(dict.fromkeys(target for _, target in matches_of(rules, shard)))
+
+
+def matches_of(
+    rules: Sequence[RoutingRule], shard: ShardId
+) -> tuple[tuple[RoutingRule, TargetTable], ...]:
+    """Every rule that matches a routed table, with the target that it gives, in rule order.
+
+    Empty when the table is not routed, see ``route``.
+    """
     if shard.table == SIGNAL_TABLE and shard.database.startswith(SIGNAL_DATABASE_PREFIX):
         return ()
-    targets = (rule.match(shard) for rule in rules)
-    return tuple(dict.fromkeys(t for t in targets if t is not None))
+    targets = ((rule, rule.match(shard)) for rule in rules)
+    return tuple((rule, target) for rule, target in targets if target is not None)
 
 
 def rule_of(rules: Sequence[RoutingRule], shard: ShardId) -> RoutingRule | None:

@@ -13,12 +13,14 @@ from shardmerge.schemas.target.dialects.dialect import CannotRender
 from .diff_columns import ColumnMove, column_steps, merged_steps, opened_steps, redefines
 from .target_change import TargetChange
 
+_STAYS = ColumnMove()
+
 
 def column_moves(change: TargetChange) -> dict[str, ColumnMove] | CannotRender:
     """Identity → move, for every column that stays; or why one of them cannot be changed."""
     moves: dict[str, ColumnMove] = {}
     for column_id in change.stays:
-        move = _move(change, column_id)
+        move = _STAYS if _is_untouched(change, column_id) else _move(change, column_id)
         if isinstance(move, CannotRender):
             return move
         moves[column_id] = move
@@ -31,6 +33,13 @@ def needs_no_index(change: TargetChange, move: ColumnMove) -> bool:
     """Whether one of a column's steps is possible only while no secondary index names it."""
     steps = (*move.first, *move.up, *move.down)
     return any(change.dialect.needs_no_index(s.before.type, s.after.type) for s in steps)
+
+
+def _is_untouched(change: TargetChange, column_id: str) -> bool:
+    """Whether it is cheap to see that a column takes no step."""
+    before, after = change.before[column_id], change.after[column_id]
+    is_copied = change.copies.renamed or change.copies.merges
+    return before is after and before.generated is None and not is_copied
 
 
 def _move(change: TargetChange, column_id: str) -> ColumnMove | CannotRender:

@@ -225,8 +225,8 @@ class _Diff:
                 self._move(column_id, self.moves[column_id].up)
 
     def _move(self, column_id: str, steps: Sequence[Step]) -> None:
-        in_key = self.change.is_in_key(column_id)
         for step in steps:
+            in_key = self.change.is_in_key(column_id)
             # The step uses the name after the renames; the column may have another name now.
             name = self.current[column_id].name
             now = Step(

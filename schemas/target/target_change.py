@@ -22,9 +22,14 @@ class TargetChange:
 
     Attributes:
         before, after: Identity → definition, in the table's order.
+        stays: Identities of the columns in both ``before`` and ``after``, in the order of
+            ``after``.
+        goes: Identities of the columns only in ``before``, in its order.
+        comes: Identities of the columns only in ``after``, in its order.
         renamed: Old name in lower case → new name, for the columns that stay.
         key: Lower-case names of the old primary key's columns.
         new_key: Lower-case names of the new primary key's columns.
+        key_changes: Whether the primary key changes; a rename of its columns does not count.
     """
 
     from_schema: TableSchema
@@ -35,9 +40,13 @@ class TargetChange:
     types: TypeRules
     before: Mapping[str, Column]
     after: Mapping[str, Column]
+    stays: Sequence[str]
+    goes: Sequence[str]
+    comes: Sequence[str]
     renamed: Mapping[str, str]
     key: frozenset[str]
     new_key: frozenset[str]
+    key_changes: bool
 
     @classmethod
     def of(
@@ -54,26 +63,18 @@ class TargetChange:
         """The change that ``diff`` is called with; see its arguments."""
         before = {c.id: c.column for c in from_columns}
         after = {c.id: c.column for c in to.columns}
-        renamed = {before[i].name.lower(): after[i].name for i in after if i in before}
+        stays = [i for i in after if i in before]
+        renamed = {before[i].name.lower(): after[i].name for i in stays}
+        key, new_key = from_schema.primary_key, to.schema.primary_key
         return cls(
-            from_schema, to, dialect, copies, renewed, types, before, after, renamed,
-            _key_names(from_schema), _key_names(to.schema),
+            from_schema, to, dialect, copies, renewed, types, before, after, stays,
+            goes=[i for i in before if i not in after],
+            comes=[i for i in after if i not in before],
+            renamed=renamed,
+            key=_names_in(key),
+            new_key=_names_in(new_key),
+            key_changes=_key_changes(key, new_key, renamed),
         )  # fmt: skip
-
-    @property
-    def stays(self) -> list[str]:
-        """Identities of the columns in both ``before`` and ``after``, in the order of ``after``."""
-        return [i for i in self.after if i in self.before]
-
-    @property
-    def goes(self) -> list[str]:
-        """Identities of the columns only in ``before``, in its order."""
-        return [i for i in self.before if i not in self.after]
-
-    @property
-    def comes(self) -> list[str]:
-        """Identities of the columns only in ``after``, in its order."""
-        return [i for i in self.after if i not in self.before]
 
     @property
     def merged(self) -> list[str]:
@@ -81,13 +82,6 @@ class TargetChange:
         return [
             m.kept for m in self.copies.merges if m.kept in self.after and m.kept in self.before
         ]
-
-    @property
-    def key_changes(self) -> bool:
-        """Whether the primary key changes; a rename of its columns does not count."""
-        before, after = self.from_schema.primary_key, self.to.schema.primary_key
-        renamed = plain_index(self.in_new_names(before)) if before else None
-        return renamed != (plain_index(after) if after else None)
 
     @property
     def columns_of_changing_key(self) -> set[str]:
@@ -108,13 +102,17 @@ class TargetChange:
 
     def in_new_names(self, index: Index) -> Index:
         """The index with the new names of its columns; expressions do not change."""
-        parts = tuple(
-            part
-            if part.expression
-            else replace(part, column=self.renamed.get(part.column.lower(), part.column))
-            for part in index.parts
-        )
-        return Index(index.name, index.kind, parts, parser=index.parser)
+        return _in_new_names(index, self.renamed)
+
+
+def _in_new_names(index: Index, renamed: Mapping[str, str]) -> Index:
+    parts = tuple(
+        part
+        if part.expression
+        else replace(part, column=renamed.get(part.column.lower(), part.column))
+        for part in index.parts
+    )
+    return Index(index.name, index.kind, parts, parser=index.parser)
 
 
 def plain_index(index: Index) -> Index:
@@ -146,6 +144,13 @@ def in_order_of_computing(
     return sorted(ids, key=lambda column_id: sign * depth(columns[column_id]))
 
 
-def _key_names(schema: TableSchema) -> frozenset[str]:
-    key = schema.primary_key
+def _names_in(key: Index | None) -> frozenset[str]:
     return frozenset(name.lower() for name in key.columns) if key else frozenset()
+
+
+def _key_changes(before: Index | None, after: Index | None, renamed: Mapping[str, str]) -> bool:
+    if before is None or after is None:
+        return before is not after
+    if before == after and all(renamed.get(n.lower(), n) == n for n in before.columns):
+        return False
+    return plain_index(_in_new_names(before, renamed)) != plain_index(after)

@@ -105,11 +105,11 @@ def target_schema(
         comments: Identity → comment that a shard's change set. Other columns keep their comments.
     """
     columns = {c.id: c for c in joined.columns if c.is_in_target}
-    before = {c.id: c.column for c in previous}
-    kept = [c.id for c in previous if c.id in columns]
-    added = [i for i in joined.order if i in columns and i not in set(kept)]
+    before = {c.id: c for c in previous}
+    kept = [i for i in before if i in columns]
+    added = [i for i in joined.order if i in columns and i not in before]
     fitting = _Fitting(joined, before, dialect, dict(comments or {}), is_new=not previous)
-    placed = tuple(ShardColumn(i, fitting.column(columns[i])) for i in (*kept, *added))
+    placed = tuple(fitting.placed(columns[i]) for i in (*kept, *added))
     schema = TableSchema(
         columns=tuple(c.column for c in placed),
         charset=joined.charset,
@@ -161,7 +161,7 @@ class _Fitting:
     def __init__(
         self,
         joined: JoinedTable,
-        before: Mapping[str, Column],
+        before: Mapping[str, ShardColumn],
         dialect: Dialect,
         comments: Mapping[str, str],
         *,
@@ -174,10 +174,16 @@ class _Fitting:
         self.notes: list[tuple[str, str]] = []
         self.refusal: CannotRender | None = None
 
-    def column(self, joined: JoinedColumn) -> Column:
-        """The column as the target has it."""
+    def placed(self, joined: JoinedColumn) -> ShardColumn:
+        """The column as the target has it; the same object as before when nothing changed."""
+        before = self._before.get(joined.id)
+        column = self._column(joined, before.column if before else None)
+        if before is not None and column == before.column:
+            return before
+        return ShardColumn(joined.id, column)
+
+    def _column(self, joined: JoinedColumn, previous: Column | None) -> Column:
         column = joined.column
-        previous = self._before.get(joined.id)
         kept = previous.comment if previous else ""
         comment = self._comments.get(joined.id, kept)
         if comment != column.comment:

@@ -114,7 +114,7 @@ class TargetState:
         """The state with these policies; a target that exists keeps its origin columns."""
         if self.shards or self.schema is not None:
             policies = replace(policies, origin=self.policies.origin)
-        return replace(self, policies=policies)
+        return self if policies == self.policies else replace(self, policies=policies)
 
     def after(
         self,

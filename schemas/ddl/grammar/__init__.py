@@ -13,7 +13,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from shardmerge.schemas.ddl.changes import AlterTable, Statement, TableName
+from shardmerge.schemas.ddl.changes import (
+    AlterTable,
+    CreateTable,
+    CreateTableLike,
+    Statement,
+    TableName,
+)
 from shardmerge.schemas.ddl.grammar.statements.alter_table import alter_table
 from shardmerge.schemas.ddl.grammar.statements.create_table import create_table
 from shardmerge.schemas.ddl.grammar.statements.irrelevant import irrelevant
@@ -36,10 +42,11 @@ from shardmerge.schemas.model.server_context import ServerContext
 
 __all__ = ["ServerContext", "concerned_tables", "parse"]
 
-_ALTER = re.compile(
-    r"ALTER\s+TABLE\s+(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))\s+(?=[A-Za-z])", re.IGNORECASE
+_HEAD = re.compile(
+    r"(ALTER|CREATE)\s+TABLE\s+(?:`([^`]+)`|([A-Za-z_][A-Za-z0-9_]*))(?:\s+(?=[A-Za-z(])|(?=\())",
+    re.IGNORECASE,
 )
-"""The beginning of a statement whose actions can be remembered; the table has no database."""
+"""The beginning of a statement whose rest can be remembered; the table has no database."""
 _NO_NAMES = RESERVED | {"IF"}
 _MOST_REMEMBERED = 2_000
 """Characters of a statement; longer ones are rare, and would take memory."""
@@ -60,24 +67,27 @@ def parse(sql: str, context: ServerContext) -> Statement:
     Raises:
         UnparsableDDL: The text is not a statement that the grammar knows.
     """
-    head = _ALTER.match(sql) if len(sql) <= _MOST_REMEMBERED else None
-    if head is not None and (name := head[1] or head[2]).upper() not in _NO_NAMES:
+    head = _HEAD.match(sql) if len(sql) <= _MOST_REMEMBERED else None
+    if head is not None and (name := head[2] or head[3]).upper() not in _NO_NAMES:
         try:
-            return replace(_altered(sql[head.end() :], context), name=TableName("", name))
+            statement = _of_any_table(head[1].upper(), sql[head.end() :], context)
+            return replace(statement, name=TableName("", name))
         except UnparsableDDL:
             pass  # The whole statement is read below, so the message has its own text.
     return _parsed(sql, context)
 
 
 @lru_cache(maxsize=512)
-def _altered(actions: str, context: ServerContext) -> AlterTable:
-    """ALTER TABLE of some table of the default database.
+def _of_any_table(
+    verb: str, rest: str, context: ServerContext
+) -> AlterTable | CreateTable | CreateTableLike:
+    """ALTER TABLE or CREATE TABLE of some table of the default database.
 
-    The shards of a target make the same changes. The actions do not depend on the table's name, so
-    they are read once.
+    The shards of a target have few definitions and make the same changes. What follows the table's
+    name does not depend on it, so it is read once.
     """
-    statement = _parsed(f"ALTER TABLE `t` {actions}", context)
-    assert isinstance(statement, AlterTable)
+    statement = _parsed(f"{verb} TABLE `t` {rest}", context)
+    assert isinstance(statement, AlterTable | CreateTable | CreateTableLike)
     return statement
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from dataclasses import dataclass, field
 
 import pytest
 
-from shardmerge.schemas.model.frozen import replace
+from shardmerge.schemas.model.frozen import Hashed, hashed_once, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,35 @@ class Checked:
     def __post_init__(self) -> None:
         if self.x < 0:
             raise ValueError
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    x: int
+    _sum: int | None = field(default=None, init=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    x: int
+    y: int = field(init=False)
+
+
+class Counted(int):
+    """A number that counts how often its hash was computed."""
+
+    asked = 0
+
+    def __hash__(self) -> int:
+        Counted.asked += 1
+        return super().__hash__()
+
+
+@hashed_once
+@dataclass(frozen=True, slots=True)
+class Place(Hashed):
+    x: int
+    y: int = 0
 
 
 @pytest.mark.parametrize(
@@ -67,3 +97,26 @@ def test_a_field_that_the_class_does_not_have_is_refused():
 def test_a_class_whose_values_cannot_be_copied_field_by_field_is_refused(value):
     with pytest.raises(TypeError, match="__post_init__"):
         replace(value, x=-1)
+
+
+def test_a_copy_begins_without_what_is_computed_from_the_fields():
+    value = Summed(1)
+    object.__setattr__(value, "_sum", 1)
+    assert replace(value, x=2)._sum is None
+
+
+def test_a_class_with_a_field_that_a_copy_cannot_begin_with_is_refused():
+    value = Unset(1)
+    object.__setattr__(value, "y", 1)
+    with pytest.raises(TypeError, match="Unset has a field without init"):
+        replace(value, x=2)
+
+
+def test_a_hash_is_computed_once_and_not_copied():
+    Counted.asked = 0
+    value = Place(Counted(1))
+    assert hash(value) == hash(value) == hash(Place(1))
+    assert Counted.asked == 1
+    assert hash(replace(value, y=2)) == hash(Place(1, 2)) != hash(value)
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert {Place(1): "found"}[value] == "found"

@@ -1,10 +1,10 @@
-"""Statements whose actions are remembered are read as if they were not."""
+"""Statements whose rest is remembered are read as if it were not."""
 
 from __future__ import annotations
 
 import pytest
 
-from shardmerge.schemas.ddl.changes import AlterTable, TableName
+from shardmerge.schemas.ddl.changes import AlterTable, CreateTable, CreateTableLike, TableName
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import UnparsableDDL
 
@@ -21,6 +21,26 @@ def test_the_same_actions_have_each_tables_name() -> None:
     assert one.actions == two.actions
     whole = parse("/* why */ ALTER TABLE t_1 ADD COLUMN a INT", MYSQL)
     assert one == whole
+
+
+@pytest.mark.parametrize(
+    ("rest", "kind"),
+    [
+        ("(id INT PRIMARY KEY, a VARCHAR(9), KEY (a), CHECK (a > 'x'))", CreateTable),
+        ("(id INT, p INT, FOREIGN KEY (p) REFERENCES t_1 (id))", CreateTable),
+        (" LIKE other", CreateTableLike),
+        ("(LIKE t_1)", CreateTableLike),
+        (" AS SELECT 1 AS a", CreateTable),
+    ],
+)
+def test_the_same_definition_has_each_tables_name(rest: str, kind: type) -> None:
+    one, two = parse(f"CREATE TABLE t_1 {rest}", MYSQL), parse(f"create table `T 2`{rest}", MYSQL)
+    assert isinstance(one, CreateTable | CreateTableLike)
+    assert isinstance(two, CreateTable | CreateTableLike)
+    assert type(one) is type(two) is kind
+    assert (one.name, two.name) == (TableName("", "t_1"), TableName("", "T 2"))
+    assert one == parse(f"/* why */ CREATE TABLE t_1 {rest}", MYSQL)
+    assert two == parse(f"/* why */ CREATE TABLE `T 2` {rest}", MYSQL)
 
 
 def test_servers_keep_their_own_reading() -> None:
