@@ -179,7 +179,9 @@ class _Driving:
         merge, target, epoch = self.merge, self.target, self.epoch
         pipeline, settings = merge.pipeline, self.settings
         kafka = pipeline.kafka
-        statements = StatementRunner(lambda: target.journal_of_thread(epoch))
+        statements = StatementRunner(
+            lambda: target.journal_of_thread(epoch), pipeline.sink.statement_connections
+        )
         tail = TopicTail(kafka, tailed_topics(pipeline))
         arrivals = Arrivals(kafka, frozenset(tailed_topics(pipeline)))
         topic = "" if merge.shadow else topics.sink_progress(pipeline).name

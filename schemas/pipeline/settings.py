@@ -285,6 +285,9 @@ class Sink:
         gather_ms: While many rows come, a batch waits up to this long for more, so that batches
             get larger. When few rows come, no batch waits. 0 turns this off.
         retry_interval_s: Pause before a statement that the target refused is tried again.
+        statement_connections: How many targets have statements executed at the same time, at most;
+            each takes a connection. A statement that copies a large table keeps its place until it
+            ends, and further targets wait. The statements of one target run one after another.
         lock_wait_timeout_s: Longest time that a DDL statement waits for metadata locks.
         online_ddl: Whether DDL that would lock out the target's readers or writers is refused.
         drift_interval_s: Pause between two looks at the definitions of the target's tables, which
@@ -300,13 +303,20 @@ class Sink:
     poll_interval_ms: int = 500
     gather_ms: int = 200
     retry_interval_s: int = 10
+    statement_connections: int = 16
     lock_wait_timeout_s: int = 30
     online_ddl: bool = False
     drift_interval_s: int = 60
     drift_ignore: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("max_batch_records", "max_batch_mb", "max_batch_s", "retry_interval_s"):
+        for name in (
+            "max_batch_records",
+            "max_batch_mb",
+            "max_batch_s",
+            "retry_interval_s",
+            "statement_connections",
+        ):
             if getattr(self, name) < 1:
                 raise ConfigError(
                     f"[sink]: {name} must be 1 or more, not {getattr(self, name)}", code="SM-5004"

@@ -2,6 +2,8 @@
 
 A statement can wait for the metadata lock of its table, or copy the table, for seconds or hours.
 Meanwhile the rows of all other targets go on. The statements of one target run one after another.
+As many targets as ``[sink] statement_connections`` says have statements executed at the same time;
+further ones wait for their turn, in the order in which they came.
 """
 
 from __future__ import annotations
@@ -18,9 +20,6 @@ from shardmerge.spark_sink.barrier.restarts import Restart
 from shardmerge.spark_sink.barrier.statements import OpenStatement
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementJournal
-
-THREADS = 4
-"""How many targets execute statements at the same time; further ones wait for their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +65,14 @@ class StatementRunner:
 
     Args:
         open_journal: Called in a thread when it needs a journal for the first time.
+        most: How many targets have statements executed at the same time, at most.
 
     Attributes:
         busy: Targets whose statements run, or have ended without ``finished`` having said so.
     """
 
-    def __init__(self, open_journal: Callable[[], StatementJournal]) -> None:
+    def __init__(self, open_journal: Callable[[], StatementJournal], most: int) -> None:
+        self._most = most
         self.busy: set[TargetTable] = set()
         self._open_journal = open_journal
         self._runs: queue.SimpleQueue[_Run | None] = queue.SimpleQueue()
@@ -90,7 +91,7 @@ class StatementRunner:
     def _begin(self, run: _Run) -> None:
         self.busy.add(run.target)
         self._runs.put(run)
-        if len(self._threads) < min(len(self.busy), THREADS):
+        if len(self._threads) < min(len(self.busy), self._most):
             # A daemon thread does not keep the process from ending while a statement takes hours.
             # The journal tells the next process how the statement ended.
             thread = threading.Thread(target=self._work, name="statements", daemon=True)

@@ -58,7 +58,9 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
     epoch = target.state.take_epoch()
     tail = TopicTail(Kafka(bootstrap), tailed_topics(pipeline))
     publisher = ProgressPublisher(Kafka(bootstrap), topics.sink_progress(pipeline).name, format_)
-    statements = StatementRunner(lambda: target.journal_of_thread(epoch))
+    statements = StatementRunner(
+        lambda: target.journal_of_thread(epoch), pipeline.sink.statement_connections
+    )
     driver = Driver(
         pipeline, intake=Intake(pipeline, OffsetReader(Kafka(bootstrap)), tail, format_),
         control=target.state, journal=target.journal(epoch), statements=statements,

@@ -161,7 +161,9 @@ class Line:
         tail = TopicTail(Kafka(bootstrap), tailed_topics(self.pipeline))
         publisher = ProgressPublisher(Kafka(bootstrap), topics.sink_progress(self.pipeline).name)
         journal = Journal(session, control, self.pipeline.name, epoch)
-        statements = StatementRunner(lambda: self._journal(epoch))
+        statements = StatementRunner(
+            lambda: self._journal(epoch), self.pipeline.sink.statement_connections
+        )
         driver = Driver(
             self.pipeline,
             intake=Intake(

@@ -170,6 +170,44 @@ def test_a_statement_that_waits_for_a_lock_stops_its_own_target_only(line: Line)
     until(driver, lambda: line.columns() == ["id", "a", "c"] and line.content() == [(1, 1, 1)])
 
 
+def test_statements_of_many_targets_that_wait_do_not_keep_another_target_waiting(
+    line: Line,
+) -> None:
+    database = line.target.database
+    shards = {}
+    for name in ("slow1", "slow2", "slow3", "slow4", "slow5", "quick"):
+        line.target = TargetTable(database, name)
+        [shards[line.target]] = line.make(name)
+    driver = line.start()
+    rest(driver)
+    *slow, quick = shards
+    reader = MySqlSession(line.address)
+    with reader.transaction():
+        for target in slow:
+            reader.query(f"SELECT * FROM {target.sql}")
+        for number, target in enumerate(shards, 1):
+            line.target = target
+            line.begin()
+            offset, place = line.change(), line.here()
+            line.rows(shards[target], {"id": number, "a": 1, "c": 1})
+            line.commit()
+            add = line.statement("ALTER TABLE TARGET ADD COLUMN `c` int", c="c")
+            line.decide(shards[target], offset, place, "id a c", add)
+        line.target = quick
+        until(driver, lambda: line.columns() == ["id", "a", "c"] and line.content() == [(6, 1, 1)])
+        for line.target in slow:
+            assert line.columns() == ["id", "a"]
+    reader.close()
+
+    def rows() -> list[tuple[Any, ...]]:
+        found = []
+        for line.target in slow:
+            found += line.content()
+        return found
+
+    until(driver, lambda: rows() == [(number, 1, 1) for number in range(1, 6)])
+
+
 def test_a_new_driver_goes_on_and_the_old_one_is_refused(line: Line) -> None:
     [shard] = line.make("a")
     old = line.start()

@@ -297,6 +297,7 @@ def test_a_wrong_row_format_is_refused(text: str, reason: str) -> None:
     [
         ("max_batch_s = 0", "max_batch_s must be 1 or more"),
         ("gather_ms = -1", "gather_ms must be 0 or more"),
+        ("statement_connections = 0", "statement_connections must be 1 or more"),
         ("online_ddl = 1", "online_ddl must be of type bool"),
         ("max_batch_mb = true", "max_batch_mb must be of type int"),
     ],

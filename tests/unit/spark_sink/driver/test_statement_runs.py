@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable
 from typing import cast
+
+import pytest
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
@@ -29,8 +32,8 @@ class _Journal:
         return self._execute(target, version)
 
 
-def _runner(execute: Callable[[TargetTable, int], JournalEntry]) -> StatementRunner:
-    return StatementRunner(lambda: cast(StatementJournal, _Journal(execute)))
+def _runner(execute: Callable[[TargetTable, int], JournalEntry], most: int = 2) -> StatementRunner:
+    return StatementRunner(lambda: cast(StatementJournal, _Journal(execute)), most)
 
 
 def _open(*versions: int) -> list[OpenStatement]:
@@ -75,6 +78,34 @@ def test_a_target_does_not_wait_for_another_one() -> None:
     assert runner.finished(0) == []
     gate.set()
     assert _take(runner, 1)[0].target == TARGET
+    runner.stop()
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_as_many_targets_as_allowed_run_at_once_and_the_next_one_comes_in_its_turn(
+    most: int,
+) -> None:
+    gates = {TargetTable("merged", f"t{n}"): threading.Event() for n in range(most + 2)}
+    started: queue.SimpleQueue[TargetTable] = queue.SimpleQueue()
+
+    def execute(target: TargetTable, version: int) -> JournalEntry:
+        started.put(target)
+        assert gates[target].wait(PATIENCE_S)
+        return DONE
+
+    runner = _runner(execute, most)
+    for target in gates:
+        runner.start(target, _open(1))
+    waiting = list(gates)[most:]
+    running = {started.get(timeout=PATIENCE_S) for _ in range(most)}
+    assert running == set(gates) - set(waiting)
+    assert started.empty()
+    for ended, next_ in zip(sorted(running), waiting, strict=False):
+        gates[ended].set()
+        assert started.get(timeout=PATIENCE_S) == next_
+    for gate in gates.values():
+        gate.set()
+    _take(runner, len(gates))
     runner.stop()
 
 
