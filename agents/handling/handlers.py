@@ -26,7 +26,7 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
 from .effects import Effects, Rows, Send, SourceRecord
-from .store import TargetStates, TrackedTables, last_statement, last_statement_puts, tracked_puts
+from .store import LastStatements, TargetStates, TrackedTables, tracked_puts
 
 
 class TrackerHandler:
@@ -38,6 +38,7 @@ class TrackerHandler:
         self._schema_log = topics.schema_log(pipeline).name
         self._ddl = topics.ddl(pipeline).name
         self._tables = TrackedTables()
+        self._last = LastStatements()
         self._commands = topics.commands(pipeline).name
 
     def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
@@ -56,7 +57,7 @@ class TrackerHandler:
                 hint="each connector's topic.prefix must be its source's name in the pipeline file",
                 code="SM-2106",
             )
-        last = last_statement(rows, event.source)
+        last = self._last.get(rows, event.source)
         result = tracker.track(self._tables.over(rows), event, self._rules, context, last)
         sends = [
             Send(self._schema_log, str(c.target).encode(), codec.encode(c), _change_headers(c))
@@ -66,7 +67,7 @@ class TrackerHandler:
             sends.append(_decision_send(self._ddl, result.ignored))
         puts = tracked_puts(result.puts)
         if result.last != last:
-            puts |= last_statement_puts(event.source, result.last)
+            puts |= self._last.puts(event.source, result.last)
         return Effects(puts, tuple(sends))
 
     def _forward(self, rows: Rows, record: SourceRecord) -> Effects:

@@ -47,7 +47,6 @@ class TrackedTables(Mapping[ShardId, Tracked]):
     """The tracker's rows as a mapping of every tracked table."""
 
     def __init__(self) -> None:
-        self._decoded: _Decoded[Tracked] = _Decoded()
         self._rows: Rows | None = None
 
     def over(self, rows: Rows) -> TrackedTables:
@@ -61,14 +60,10 @@ class TrackedTables(Mapping[ShardId, Tracked]):
         return self._rows
 
     def __getitem__(self, shard: ShardId) -> Tracked:
-        key = tracked.row_key(shard)
-        data = self._bound().get(key)
+        data = self._bound().get(tracked.row_key(shard))
         if data is None:
             raise KeyError(shard)
-        known = self._decoded.get(key, data)
-        if known is not None:
-            return known
-        return self._decoded.put(key, data, tracked.from_bytes(data))
+        return tracked.from_bytes(data)
 
     def __iter__(self) -> Iterator[ShardId]:
         for key in self._bound().keys():  # noqa: SIM118 — a Faust table is no plain dict
@@ -80,15 +75,30 @@ class TrackedTables(Mapping[ShardId, Tracked]):
         return sum(1 for _ in self)
 
 
-def last_statement(rows: Rows, source: str) -> LastStatement | None:
-    """The source's last statement; None: none yet."""
-    data = rows.get(tracked.last_key(source))
-    return None if data is None else plain.load(LastStatement, data)
+class LastStatements:
+    """The sources' last statements. Each is read from its row only if somebody else wrote it."""
 
+    def __init__(self) -> None:
+        self._decoded: _Decoded[LastStatement] = _Decoded()
 
-def last_statement_puts(source: str, last: LastStatement | None) -> dict[bytes, bytes | None]:
-    """A source's last statement as rows."""
-    return {} if last is None else {tracked.last_key(source): plain.dump(last)}
+    def get(self, rows: Rows, source: str) -> LastStatement | None:
+        """A source's last statement; None: none yet."""
+        key = tracked.last_key(source)
+        data = rows.get(key)
+        if data is None:
+            return None
+        known = self._decoded.get(key, data)
+        if known is not None:
+            return known
+        return self._decoded.put(key, data, plain.load(LastStatement, data))
+
+    def puts(self, source: str, last: LastStatement | None) -> dict[bytes, bytes | None]:
+        """A source's last statement as rows."""
+        if last is None:
+            return {}
+        key, data = tracked.last_key(source), plain.dump(last)
+        self._decoded.put(key, data, last)
+        return {key: data}
 
 
 def tracked_puts(puts: Mapping[ShardId, Tracked | None]) -> dict[bytes, bytes | None]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from immutables import Map
 
 from shardmerge.agents.handling.memory_rows import MemoryRows
-from shardmerge.agents.handling.store import TrackedTables, last_statement
+from shardmerge.agents.handling.store import LastStatements, TrackedTables
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
@@ -30,7 +30,7 @@ def line_state(
         ends: Topic of a source's schema changes → offset of its next record.
     """
     known = TrackedTables().over(tracker)
-    last = {s.name: last_statement(tracker, s.name) for s in pipeline.sources}
+    last = {s.name: LastStatements().get(tracker, s.name) for s in pipeline.sources}
     places = {}
     for source in pipeline.sources:
         end = ends.get(topics.schema_changes(pipeline, source.name).name, 0)

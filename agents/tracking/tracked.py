@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from shardmerge.schemas.model.errors import ContractError
@@ -80,6 +81,10 @@ _KINDS: dict[bytes, type[Tracked]] = {
 }
 """First byte of the stored form."""
 
+_MOST_READ = 4_096
+"""Different stored forms whose values are remembered."""
+_MOST_WRITTEN = 512
+"""Different values whose stored forms are remembered."""
 _PREFIX = b"table/"
 _LAST = b"last/"
 _COPY = "\0"
@@ -101,8 +106,12 @@ def is_table(shard: ShardId) -> bool:
     return bool(shard.table) and not shard.table.startswith(_COPY)
 
 
+@lru_cache(maxsize=_MOST_READ)
 def row_key(shard: ShardId) -> bytes:
-    """The row key of a table; JSON, since names may hold any character."""
+    """The row key of a table; JSON, since names may hold any character.
+
+    A statement asks several times for each of its tables.
+    """
     names = [shard.source, shard.database, shard.table]
     return _PREFIX + json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -114,12 +123,17 @@ def from_row_key(key: bytes) -> ShardId | None:
     return ShardId(*json.loads(key[len(_PREFIX) :]))
 
 
+@lru_cache(maxsize=_MOST_WRITTEN)
 def to_bytes(tracked: Tracked) -> bytes:
-    """Canonical bytes: equal values give equal bytes."""
+    """Canonical bytes: equal values give equal bytes.
+
+    The shards of a target have few schemas, so each is written and read once, not once per shard.
+    """
     mark = next(m for m, kind in _KINDS.items() if isinstance(tracked, kind))
     return mark + plain.dump(tracked)
 
 
+@lru_cache(maxsize=_MOST_READ)
 def from_bytes(data: bytes) -> Tracked:
     """Read what ``to_bytes`` wrote.
 

@@ -21,7 +21,7 @@ import types
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module, resources
 from operator import attrgetter
 from typing import Any, TypeAlias, Union, get_args, get_origin
@@ -31,6 +31,7 @@ import avro.schema
 import fastavro
 
 from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
+from shardmerge.schemas.model.frozen import Hashed
 
 from .decisions import Decision, JoinedSchema
 from .earlier_codes import with_codes
@@ -56,6 +57,8 @@ HEADER_BYTES = 10
 """Bytes of the marker and the fingerprint."""
 MAX_LATEST_BYTES = 1024 * 1024
 """Of the records that are kept since they were encoded; in memory they take ten times that."""
+_MOST_CONVERTED = 1_024
+"""Tables, and columns, whose converted forms are remembered."""
 _NAMESPACE = "shardmerge"
 _PRIMITIVES = {str: "string", bool: "boolean", int: "long"}
 
@@ -223,7 +226,10 @@ def _datum(kind: Any) -> Callable[[Any], Any] | None:
         item = _datum(get_args(kind)[0])
         return list if item is None else lambda values: [item(value) for value in values]
     if is_dataclass(kind):
-        return record_writer(kind, _datum)
+        made = record_writer(kind, _datum)
+        # Records of many shards hold the same tables and columns, whose hashes are remembered.
+        is_hashed_once = isinstance(kind, type) and issubclass(kind, Hashed)
+        return lru_cache(maxsize=_MOST_CONVERTED)(made) if is_hashed_once else made
     if issubclass(kind, Enum):
         return attrgetter("value")
     if kind in _PRIMITIVES:
