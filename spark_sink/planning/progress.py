@@ -107,13 +107,15 @@ def _progress(
     *,
     running: OpenStatement | Truncation | None,
 ) -> ShardProgress:
-    partitions, parked = rows.partitions_of(shard), 0
-    for partition in partitions:
-        parked += max(rows.watermarks.end(partition) - rows.at(partition).offset, 0)
+    offset = parked = 0
+    for partition in rows.partitions_of(shard):
+        applied = rows.at(partition).offset
+        offset += applied
+        parked += max(rows.watermarks.end(partition) - applied, 0)
     if parked == 0 and plan.closed is None and _is_plain(shard, decisions, plan, rows, standing):
-        found = ShardProgress(shard, sum(rows.at(partition).offset for partition in partitions))
+        found = ShardProgress(shard, offset)
     else:
-        found = _shard(shard, decisions, plan, rows, standing, running=running)
+        found = _shard(shard, decisions, plan, rows, standing, offset=offset, running=running)
     overwritten = standing.key_collisions.get(shard, 0)
     if not parked and not overwritten:
         return found
@@ -198,9 +200,9 @@ def _shard(
     rows: RowProgress,
     standing: Standing,
     *,
+    offset: int,
     running: OpenStatement | Truncation | None,
 ) -> ShardProgress:
-    offset = sum(rows.at(partition).offset for partition in rows.partitions_of(shard))
     if (why := plan.closed) is not None:
         reason = f"its rows stay in Kafka, because {why.clause}"
         return ShardProgress(shard, offset, reason, why.hint, code=why.code)
