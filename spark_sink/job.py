@@ -49,11 +49,11 @@ from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.kafka.topic_tail import TopicTail
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
-from shardmerge.spark_sink.rebuilding.changed_where import routes_in_force
 from shardmerge.spark_sink.rebuilding.merge import Merge
+from shardmerge.spark_sink.rebuilding.route_changes import routes_in_force
 from shardmerge.spark_sink.targets.interface import Target
 from shardmerge.spark_sink.targets.kinds import open_target
-from shardmerge.spark_sink.targets.mysql.shadow_merges import shadow_merge
+from shardmerge.spark_sink.targets.mysql.shadow_merges import OwnDecisions, shadow_merge
 
 log = logger(__name__)
 _T = TypeVar("_T")
@@ -78,8 +78,16 @@ class Stopped:
         self.requested = True
 
 
-def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
+def run(
+    settings: SinkSettings, pipeline: Pipeline, stopped: Stopped, own: OwnDecisions | None = None
+) -> None:
     """Run the sink until ``stopped`` is requested.
+
+    Args:
+        settings: Of the process.
+        pipeline: What is applied.
+        stopped: Ends it.
+        own: See ``shadow_merge``; a sink that fills a shadow needs it.
 
     Raises:
         ShardMergeError: The sink cannot start, or must not go on.
@@ -88,7 +96,13 @@ def run(settings: SinkSettings, pipeline: Pipeline, stopped: Stopped) -> None:
     while not stopped.requested:
         merge = Merge(pipeline, pipeline.name)
         if settings.rebuild is not None:
-            merge = shadow_merge(pipeline, settings.rebuild)
+            if own is None:
+                raise ConfigError(
+                    "--rebuild is for `shardmerge rebuild`",
+                    hint="run that command: it starts this sink",
+                    code="SM-6501",
+                )
+            merge = shadow_merge(pipeline, settings.rebuild, own)
         try:
             _run_merge(settings, merge, stopped)
         except StateReplaced as error:
@@ -128,15 +142,18 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
 
 
 def _in_force(merge: Merge, target: Target) -> Merge:
-    """The merge, with the conditions of routes that the target's tables have."""
-    routes = routes_in_force(merge.pipeline.routes, target.state.changed_wheres())
+    """The merge, with what the target's tables have in place of what the file's routes say."""
+    routes = routes_in_force(merge.pipeline.routes, target.state.route_changes())
     for file, here in zip(merge.pipeline.routes, routes, strict=True):
+        target_table = TargetTable(here.target_database, here.target_table)
         if file.where != here.where:
             log.warning(
-                "where_replaced",
-                target=TargetTable(here.target_database, here.target_table),
-                where=here.where,
-                file_where=file.where,
+                "where_replaced", target=target_table, where=here.where, file_where=file.where
+            )
+        was, is_now = file.policies.origin, here.policies.origin
+        if was != is_now:
+            log.warning(
+                "origin_replaced", target=target_table, origin=str(is_now), file_origin=str(was)
             )
     return replace(merge, pipeline=replace(merge.pipeline, routes=routes))
 
@@ -234,7 +251,7 @@ class _Driving:
             arrivals.close()
 
     def _check_routes(self) -> None:
-        """Check that no rebuild has changed a condition since the routes were read.
+        """Check that no rebuild has changed a route since the routes were read.
 
         Called when the driver knows which rebuild was the last one; it notices later ones.
 
@@ -242,9 +259,9 @@ class _Driving:
             StateReplaced: One has.
         """
         routes = self.merge.pipeline.routes
-        if routes_in_force(routes, self.target.state.changed_wheres()) != routes:
+        if routes_in_force(routes, self.target.state.route_changes()) != routes:
             raise StateReplaced(
-                "a rebuild has changed the condition of a route",
+                "a rebuild has changed a route",
                 hint="the sink reads its state anew",
                 code="SM-6511",
             )
@@ -310,7 +327,7 @@ def _when_target_answers(ask: Callable[[], _T], stopped: Stopped) -> _T:
             time.sleep(_RETRY_S)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, own: OwnDecisions | None = None) -> int:
     """Entry point. Returns the exit code.
 
     0: the sink was told to end; 1: it cannot go on; 2: its settings or the pipeline file are wrong.
@@ -325,7 +342,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stopped = Stopped()
     stopped.install()
     try:
-        run(settings, pipeline, stopped)
+        run(settings, pipeline, stopped, own)
     except ShardMergeError as error:
         log.error("sink_failed", error=error)  # noqa: TRY400 - expected: the fields say it all
         return 1

@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 
-def kill_when_told(words: Sequence[str], text: str) -> None:
+def kill_when_told(
+    words: Sequence[str], text: str, first: Mapping[str, Callable[[], None]] | None = None
+) -> None:
     """Kill a call of ``shardmerge`` with SIGKILL when it writes a line with a text.
 
     Args:
         words: The call, without its first word.
         text: Part of the line, on standard output or standard error.
+        first: Part of an earlier line → what to do then.
     """
     with subprocess.Popen(
         [sys.executable, "-m", "shardmerge.cli.main", *words],
@@ -25,6 +28,9 @@ def kill_when_told(words: Sequence[str], text: str) -> None:
         told = []
         for line in running.stdout:
             told.append(line)
+            for part, act in (first or {}).items():
+                if part in line:
+                    act()
             if text in line:
                 running.send_signal(signal.SIGKILL)
                 break

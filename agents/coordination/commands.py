@@ -30,6 +30,7 @@ from .adoptions import adopt
 from .decision_records import Step, obeyed, refuse, with_statement, with_warning
 from .identities import known_names
 from .removals import rows_stay
+from .renewals import renew
 from .settling import settle, settle_or_stay
 from .skips import (
     NOT_HELD,
@@ -101,6 +102,8 @@ def obey(
             return reloaded(state, command)
         case CommandKind.ADOPT:
             return adopt(state, command)
+        case CommandKind.RENEW:
+            return renew(state, command, dialect)
         case CommandKind.LEAVE:
             return _leave(state, command, dialect)
         case CommandKind.DISABLE | CommandKind.ENABLE:

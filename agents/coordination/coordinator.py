@@ -93,6 +93,9 @@ def obey(
     counted = _with_next_version(state, command.id)
     if counted is None:
         return Step(state, None, None)
+    if command.kind is CommandKind.RENEW:
+        # No row of the old table stays, so there is nothing to be mended.
+        return _settled(commands.obey(counted, command, dialect, context))
     if command.kind is not CommandKind.SET_SCHEMA:
         obeyed = commands.obey(counted, command, dialect, context)
         return _settled(with_fixups(counted, None, obeyed, dialect))

@@ -122,6 +122,8 @@ class CoordinatorHandler:
         # After a command that took its shard out, the state has the shard no more.
         if shard is not None and (isinstance(came, SchemaChange) or shard in state.shards):
             touched.add(shard)
+        if step.decision.origin is not None:
+            touched |= {*step.state.shards}
         return self._effects(state, step, touched, came.id.source)
 
     def initial(self, target: TargetTable) -> TargetState:

@@ -16,8 +16,10 @@ from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import Mode
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
+from shardmerge.schemas.records.renewals import Renewal
 
 from .shapes import WayOut
 
@@ -32,6 +34,11 @@ _MOST_STATEMENTS = 3
 
 class Answering(Protocol):
     """A target whose coordinator can be asked what it would answer to a command."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The target's pipeline."""
+        ...
 
     @property
     def target(self) -> TargetTable:
@@ -94,6 +101,13 @@ def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOu
         if answer is not None and _frees(answer, shard.shard):
             line = command_line(kind.value, path, shard=name, target=target)
             yield WayOut(line, effect_text(answer), kind.value)
+    if log.pipeline.target.catalog is None and _is_free_anew(log, shard.shard):
+        words = ("shardmerge", "rebuild", target, "--pipeline", str(path))
+        yield WayOut(
+            shlex.join(words),
+            "loads the target anew from its shards while it serves; the new table takes the "
+            "schema for which the shard is held",
+        )
     if log.state.policies.mode is Mode.PESSIMISTIC:
         answer = log.answer(CommandKind.SET_MODE, None, Mode.OPTIMISTIC.value)
         if answer is not None and _frees(answer, shard.shard):
@@ -119,6 +133,14 @@ def out_of_pause(log: Answering, shard: ShardId, path: Path) -> Iterator[WayOut]
             line = command_line(kind.value, path, shard=str(shard), target=target)
             does = effect_text(answer) if kind is CommandKind.LEAVE else "its rows go on"
             yield WayOut(line, does, kind.value)
+
+
+def _is_free_anew(log: Answering, shard: ShardId) -> bool:
+    """Whether a table that is made anew takes what the shard is held for."""
+    state = log.state
+    renewal = Renewal(0, state.version, state.policies.origin)
+    answer = log.answer(CommandKind.RENEW, None, str(renewal))
+    return answer is not None and _frees(answer, shard)
 
 
 def effect_text(answer: Decision) -> str:

@@ -14,6 +14,7 @@ from shardmerge.agents.holds.contradictions import conflict_of, conflict_path, s
 from shardmerge.agents.holds.shapes import Side, WayOut
 from shardmerge.agents.holds.ways_out import out_of_hold, out_of_pause
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 
@@ -60,6 +61,11 @@ class _Answers:
     agents: SimulatedAgents
     target: TargetTable
     state: TargetState
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline of the plan."""
+        return self.agents.pipeline
 
     def answer(
         self, kind: CommandKind, shard: ShardId | None = None, argument: str = ""

@@ -87,4 +87,8 @@ def sink(
     arguments += ["--metrics-per-shard"] if metrics_per_shard else []
     arguments += ["--rebuild", str(rebuild)] if rebuild is not None else []
     arguments += ["--standby"] if standby else []
-    raise SystemExit(imported("shardmerge.spark_sink.job", "spark").main(arguments))
+    job = imported("shardmerge.spark_sink.job", "spark")
+    if rebuild is None:
+        raise SystemExit(job.main(arguments))
+    own = imported("shardmerge.cli.rebuild.own_decisions", "kafka")
+    raise SystemExit(job.main(arguments, own.decided_for_shadow))

@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from shardmerge.cli.views.picture import Picture
 from shardmerge.connectors.formats.stored_record import iso_time
-from shardmerge.schemas.model.errors import ConfigError, TargetError
+from shardmerge.schemas.model.errors import ConfigError, ContractError, TargetError
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import RowTopics
+from shardmerge.schemas.records.decisions import JoinedSchema, Outcome, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 from shardmerge.schemas.target.dialects.dialects import dialect_of
-from shardmerge.spark_sink.barrier.decisions import Decisions, TargetDecisions
-from shardmerge.spark_sink.rebuilding.changed_where import is_route_of
+from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey, TargetDecisions
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage, shadow_table
 from shardmerge.spark_sink.rebuilding.rebuild_rules import (
     Obstacle,
+    change_refused,
+    held_shards,
     obstacles,
     shadow_loads,
-    where_refused,
 )
-from shardmerge.spark_sink.rebuilding.shadow import creation_of
+from shardmerge.spark_sink.rebuilding.route_changes import is_route_of
+from shardmerge.spark_sink.rebuilding.shadow import Shadow, creation_of, for_shadow
 
+from .own_decisions import OwnDecisions
 from .rebuild_server import RebuildServer
 
 _PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a rebuild is to change in the target's route.
+
+    Attributes:
+        where: The condition; None to leave it as it is.
+        origin: The origin columns; None to leave them as they are.
+    """
+
+    where: str | None = None
+    origin: Origin | None = None
+
+    def __bool__(self) -> bool:
+        return self != Changes()
 
 
 def decided_for(picture: Picture, target: TargetTable) -> TargetDecisions:
@@ -53,7 +74,7 @@ def begin(
     *,
     by: str,
     only_source_rows: bool,
-    where: str | None,
+    changes: Changes,
     patience_s: float,
 ) -> RebuildRecord | tuple[Obstacle, ...]:
     """Store a new rebuild, with the state from which the shadow's sink begins.
@@ -65,7 +86,7 @@ def begin(
         read: Reads what the topics say.
         by: Who orders it.
         only_source_rows: Whether the new table may lack rows that no shard has.
-        where: The condition that the route is to have; None to leave it as it is.
+        changes: What the route is to have.
         patience_s: How long to wait for obstacles that end by themselves, in seconds.
 
     Returns:
@@ -78,42 +99,132 @@ def begin(
     """
     until = time.monotonic() + patience_s
     while True:
-        known = decided_for(read(), target)
+        picture = read()
+        known = decided_for(picture, target)
         # Read after the decisions: a statement of a later decision shows that there is one.
         executed = server.executed(pipeline.name, target)
-        found = obstacles(known, executed, pipeline.routes, only_source_rows=only_source_rows)
-        if not found and all(key.version <= known.version for key in executed):
+        is_anew = changes.origin is not None or bool(held_shards(known))
+        found = obstacles(
+            known,
+            executed,
+            pipeline.routes,
+            only_source_rows=only_source_rows,
+            may_be_held=is_anew,
+        )
+        is_whole = picture.joined[target].version == known.version
+        if not found and is_whole and all(key.version <= known.version for key in executed):
             break
         lasting = any(not each.passes for each in found)
         if lasting or (found and time.monotonic() > until):
             return found
         time.sleep(_PAUSE_S)
-    if where is not None and (refused := where_refused(known, pipeline.routes, where)) is not None:
+    where = changes.where
+    refused = change_refused(known, pipeline.routes, where) if changes else None
+    if refused is not None:
         return (refused,)
-    table = server.decided_table()
-    if table is None:
-        raise TargetError(
-            f"{target} is decided, and its table was never made",
-            hint="`shardmerge status` shows what its first statement waits for",
-            code="SM-6503",
-        )
     number, settings = server.store.next_number(), pipeline.target
     shadow = shadow_table(settings.control_database, number, target)
-    made = dialect_of(settings.kind, settings.version).create_table(shadow, table)
-    if isinstance(made, CannotRender):
-        raise TargetError(made.reason, hint=made.hint, code=made.code)
+    made: _Made | Obstacle
+    if is_anew:
+        made = _made_anew(pipeline, target, shadow, picture.joined[target], changes.origin)
+        if isinstance(made, Obstacle):
+            return (made,)
+    else:
+        made = _Made(_as_decided(server, pipeline, known, executed, shadow), None)
+    rule = next((rule for rule in pipeline.routes if is_route_of(rule, target)), None)
     record = RebuildRecord(
         number,
         target,
         Stage.BUILDING,
         known.version,
-        creation_of(known, executed, made),
+        made.creation,
         settings.control_database,
         by,
         iso_time(round(time.time() * 1000)),
         only_source_rows,
         where,
-        next((rule.where for rule in pipeline.routes if is_route_of(rule, target)), ""),
+        rule.where if rule is not None else "",
+        made.origin,
+        # If several routes lead to the target, the rebuild changes none of them.
+        rule.policies.origin if rule is not None else made.origin or NO_ORIGIN,
     )
     server.store.begin(record, shadow_loads(known, shadow))
     return record
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """How a shadow is made.
+
+    Attributes:
+        creation: See ``Shadow``.
+        origin: See ``RebuildRecord``.
+    """
+
+    creation: tuple[TargetStatement, ...]
+    origin: Origin | None
+
+
+def _as_decided(
+    server: RebuildServer,
+    pipeline: Pipeline,
+    known: TargetDecisions,
+    executed: Collection[StatementKey],
+    shadow: TargetTable,
+) -> tuple[TargetStatement, ...]:
+    """The statements that make a shadow as its target was decided.
+
+    Raises:
+        TargetError: There is no such table, or this kind of server cannot have it.
+    """
+    table, settings = server.decided_table(), pipeline.target
+    if table is None:
+        raise TargetError(
+            f"{known.target} is decided, and its table was never made",
+            hint="`shardmerge status` shows what its first statement waits for",
+            code="SM-6503",
+        )
+    made = dialect_of(settings.kind, settings.version).create_table(shadow, table)
+    if isinstance(made, CannotRender):
+        raise TargetError(made.reason, hint=made.hint, code=made.code)
+    return creation_of(known, executed, made)
+
+
+def _made_anew(
+    pipeline: Pipeline,
+    target: TargetTable,
+    table: TargetTable,
+    joined: JoinedSchema,
+    origin: Origin | None,
+) -> _Made | Obstacle:
+    """The statements that make a shadow from the shards' present schemas, or why there is none.
+
+    Raises:
+        StackError: Kafka does not answer.
+        ContractError: The target's log is not whole, or other decisions than the agents' follow
+            from it.
+    """
+    own = OwnDecisions(pipeline, target, joined.version, origin)
+    own.read()
+    fold = own.fold
+    state, beginning = fold.joined, fold.beginning
+    if state is None or beginning is None or (state.schema, state.columns) != (
+        joined.schema,
+        joined.columns,
+    ):  # fmt: skip
+        raise ContractError(
+            f"the log of {target} does not lead to what the agents decided",
+            hint="see what differs: `shardmerge replay --verify`",
+            code="SM-6527",
+        )
+    if origin is not None and origin.position != state.policies.origin.position:
+        return Obstacle(
+            "SM-6524",
+            "a rebuild cannot change the origin column `position`",
+            "leave `position` as it is",
+        )
+    if beginning.outcome is Outcome.REFUSED:
+        return Obstacle("SM-6524", beginning.reason, beginning.hint)
+    shadow = Shadow(target, table, joined.version, ())
+    creation = tuple(for_shadow(statement, shadow) for statement in beginning.statements)
+    return _Made(creation, fold.origin)

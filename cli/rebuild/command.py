@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,29 +19,34 @@ from shardmerge.cli.views.call_shapes import CallReason
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.row_conditions import check_condition
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
+from shardmerge.spark_sink.rebuilding.route_changes import ChangedWhere, is_route_of
 
+from .beginning import Changes
 from .rebuild_server import RebuildServer
 from .rebuild_shapes import RebuildReport
-from .route_table import line_of, with_where
+from .renewing import renewal_of
+from .route_table import line_of, origin_line, with_origin, with_origin_of, with_where
 from .running import Ended, RebuildRun, Wishes
 
 
-def _where(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
-    """The condition in the value of ``--with``."""
-    if text is None:
-        return None
-    name, found, where = text.partition("=")
-    if name.strip() != "where" or not found:
-        raise click.BadParameter("write --with 'where=CONDITION'")
-    if where.strip():
+def _settings(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """The values of ``--with``, by the names of settings."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if name not in ("where", "origin") or not equals or name in found:
+            raise click.BadParameter("write --with 'where=CONDITION' or --with 'origin={ … }'")
+        found[name] = value
+    if where := found.get("where"):
         try:
-            check_condition(where.strip(), "--with where")
+            check_condition(where, "--with where")
         except ConfigError as error:
             raise click.BadParameter(str(error)) from None
-    return where.strip()
+    return found
 
 
 @click.command()
@@ -56,11 +62,13 @@ def _where(_: click.Context, __: click.Parameter, text: str | None) -> str | Non
 )
 @click.option(
     "--with",
-    "changes",
-    metavar="where=CONDITION",
-    callback=_where,
-    help="Give the route of TARGET another condition (nothing behind `where=`: all rows). The new "
-    "table has its rows, and the sink and the pipeline file have it from the swap on.",
+    "settings",
+    metavar="where=CONDITION|origin=TABLE",
+    multiple=True,
+    callback=_settings,
+    help="Give the route of TARGET another condition (nothing behind `where=`: all rows), or other "
+    "origin columns, as TOML as in the pipeline file (nothing behind `origin=`: none). The new "
+    "table has them, and the sink and the pipeline file have them from the swap on.",
 )
 @click.option("--unvalidated", is_flag=True, help="Do not compare the new table with the shards.")
 @click.option("--abort", is_flag=True, help="Drop the new table; TARGET stays as it is.")
@@ -87,7 +95,7 @@ def rebuild(
     master: str,
     prepare: bool,
     only_source_rows: bool,
-    changes: str | None,
+    settings: dict[str, str],
     unvalidated: bool,
     abort: bool,
     drop_old: bool,
@@ -121,7 +129,7 @@ def rebuild(
                 by.strip() or login_name(),
                 master,
                 only_source_rows,
-                changes,
+                _changes(path, target, settings),
                 not unvalidated,
                 prepare,
                 verbose,
@@ -129,13 +137,13 @@ def rebuild(
             )
             with server.marks.held():
                 if abort or drop_old:
-                    ended = Ended(_end(server, target, abort=abort))
+                    ended = Ended(_end(pipeline, server, target, abort=abort))
                 else:
                     pipeline = server.in_force(pipeline)
                     ended = RebuildRun(pipeline, path, target, server, wishes=wishes).run()
         finally:
             server.close()
-    report = _report_of(target, ended, file_changed=_write_where(path, ended))
+    report = _report_of(target, ended, file_changed=_write_route(path, ended))
     if as_json:
         print_json(report)
     else:
@@ -153,7 +161,24 @@ def _check(pipeline: Pipeline) -> None:
         )
 
 
-def _end(server: RebuildServer, target: TargetTable, *, abort: bool) -> RebuildRecord:
+def _changes(path: Path, target: TargetTable, settings: dict[str, str]) -> Changes:
+    """What the target's route is to have; the pipeline file is checked as if it had it.
+
+    Raises:
+        ConfigError: A route cannot have this, or not exactly one leads to the target.
+    """
+    origin = None
+    if "origin" in settings:
+        text = with_origin_of(path.read_text(encoding="utf-8"), target, settings["origin"])
+        routes = parse_pipeline(text, os.environ).routes
+        rule = next(rule for rule in routes if is_route_of(rule, target))
+        origin = rule.policies.origin
+    return Changes(settings.get("where"), origin)
+
+
+def _end(
+    pipeline: Pipeline, server: RebuildServer, target: TargetTable, *, abort: bool
+) -> RebuildRecord:
     """Abort an open rebuild, or drop the old table.
 
     Raises:
@@ -163,9 +188,14 @@ def _end(server: RebuildServer, target: TargetTable, *, abort: bool) -> RebuildR
     if abort:
         if record is None or not record.is_open:
             raise ConfigError(f"no rebuild of {target} is under way", code="SM-6501")
-        if server.swap.is_exchanged(record):
+        is_decided = (
+            record.stage is Stage.SWAPPING
+            and record.origin is not None
+            and renewal_of(pipeline, record) is not None
+        )
+        if is_decided or server.swap.is_exchanged(record):
             raise ConfigError(
-                f"the new table of {target} is in its place already",
+                f"the new table of {target} is in its place already, or this is decided",
                 hint="run the command without --abort: it completes the swap",
                 code="SM-6514",
             )
@@ -179,26 +209,40 @@ def _end(server: RebuildServer, target: TargetTable, *, abort: bool) -> RebuildR
     return server.swap.drop_old(record)
 
 
-def _write_where(path: Path, ended: Ended) -> bool:
-    """Write the changed condition of a swapped table's route into the pipeline file.
+def _write_route(path: Path, ended: Ended) -> bool:
+    """Write what a swapped table's route has into the pipeline file.
 
     Returns:
         Whether the file was changed. If it cannot be, the operator is told what to write.
     """
     record = ended.record
-    if record is None or record.stage is not Stage.SWAPPED or record.where is None or ended.reasons:
+    if record is None or record.stage is not Stage.SWAPPED or ended.reasons:
         return False
     try:
-        text = path.read_text(encoding="utf-8")
-        edited = with_where(text, record.target, record.where)
+        text = edited = path.read_text(encoding="utf-8")
+        for change in record.changes:
+            if isinstance(change, ChangedWhere):
+                edited = with_where(edited, record.target, change.after)
+            else:
+                edited = with_origin(edited, record.target, change.after)
         if edited == text:
             return False
         replace_text(path, edited)
     except (OSError, ConfigError) as error:
         click.echo(f"warning: {error}", err=True)
-        click.echo(f"  write into the route of {record.target}: {line_of(record.where)}", err=True)
+        for line in _lines_of_route(record):
+            click.echo(f"  write into the route of {record.target}: {line}", err=True)
         return False
     return True
+
+
+def _lines_of_route(record: RebuildRecord) -> Iterator[str]:
+    """What a rebuild has changed in a route, as lines of the pipeline file."""
+    for change in record.changes:
+        if isinstance(change, ChangedWhere):
+            yield line_of(change.after)
+        else:
+            yield origin_line(change.after)
 
 
 def _report_of(target: TargetTable, ended: Ended, *, file_changed: bool) -> RebuildReport:
@@ -206,7 +250,7 @@ def _report_of(target: TargetTable, ended: Ended, *, file_changed: bool) -> Rebu
     reasons = tuple(CallReason(r.code, r.text, r.hint) for r in ended.reasons)
     if record is None:
         return RebuildReport(
-            str(target), 0, "", "", "", "", "", 0, None, None, None, file_changed, reasons
+            str(target), 0, "", "", "", "", "", 0, None, None, None, None, file_changed, reasons
         )
     return RebuildReport(
         str(target),
@@ -220,6 +264,7 @@ def _report_of(target: TargetTable, ended: Ended, *, file_changed: bool) -> Rebu
         ended.compared_rows,
         None if ended.closed_s is None else round(ended.closed_s * 1000),
         record.where,
+        None if record.origin in (None, record.origin_before) else str(record.origin),
         file_changed,
         reasons,
     )
@@ -244,7 +289,9 @@ def lines(report: RebuildReport, path: Path) -> Iterator[str]:
             closed = "" if ms is None else f"; it was closed for {ms / 1000:.1f} s"
             yield f"{report.target}: the new table serves{closed}"
             if report.file_changed:
-                yield f"the condition of its route is in {path} now"
+                yield f"what its route has now is written into {path}"
+            if report.origin is not None:
+                yield "restart the agents with this file: until then they warn (SM-1707)"
             yield f"the table from before is {report.old_table}; drop it: " + shlex.join(
                 [*again, "--drop-old"]
             )

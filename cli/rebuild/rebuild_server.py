@@ -9,7 +9,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.decisions import StatementKey
-from shardmerge.spark_sink.rebuilding.changed_where import routes_in_force
+from shardmerge.spark_sink.rebuilding.route_changes import routes_in_force
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.cutover_store import CutoverStore
 from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import TableComparer
@@ -58,8 +58,8 @@ class RebuildServer:
             )
 
     def in_force(self, pipeline: Pipeline) -> Pipeline:
-        """The pipeline, with the conditions of routes that the targets' tables have."""
-        routes = routes_in_force(pipeline.routes, self._control.changed_wheres())
+        """The pipeline, with the routes that the targets' tables have."""
+        routes = routes_in_force(pipeline.routes, self._control.route_changes())
         return replace(pipeline, routes=routes)
 
     def is_cut_over(self) -> bool:

@@ -27,7 +27,9 @@ class RebuildReport:
             None without a swap.
         where: The condition that the target's route has with the new table; None if it is not
             changed.
-        file_changed: Whether this call has written the condition into the pipeline file.
+        origin: The origin columns that the target has with the new table; None if they are not
+            changed.
+        file_changed: Whether this call has written what its route has into the pipeline file.
         reasons: Why the call did not go on; empty when it did what it was to do.
     """
 
@@ -42,5 +44,6 @@ class RebuildReport:
     compared_rows: int | None
     closed_ms: int | None
     where: str | None
+    origin: str | None
     file_changed: bool
     reasons: tuple[CallReason, ...]

@@ -14,16 +14,18 @@ from shardmerge.cli.screen import progress_of
 from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
-from shardmerge.cli.views.reading import read_picture
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.spark_sink.loading.load_estimate import rows_of
-from shardmerge.spark_sink.rebuilding.changed_where import routes_in_force
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 from shardmerge.spark_sink.rebuilding.rebuild_rules import Obstacle
+from shardmerge.spark_sink.rebuilding.route_changes import routes_in_force
 
-from .beginning import begin
+from .beginning import Changes, begin
+from .own_decisions import OwnDecisions, own_decisions
 from .rebuild_server import RebuildServer
+from .renewing import Renewing, picture_of, renewal_of
 from .shadow_comparison import compare_shadow
 from .shadow_sink import ShadowSink
 
@@ -45,7 +47,7 @@ class Wishes:
         by: Who gives the command.
         master: Spark's master URL for the sink of the shadow.
         only_source_rows: See ``RebuildRecord``.
-        where: The condition that the target's route is to have; None to leave it as it is.
+        changes: What the target's route is to have.
         is_compared: Whether the shadow is compared with the shards before the swap.
         is_prepared_only: Whether the call ends before the swap.
         is_verbose: Whether the sink of the shadow logs more than warnings.
@@ -55,7 +57,7 @@ class Wishes:
     by: str
     master: str
     only_source_rows: bool
-    where: str | None
+    changes: Changes
     is_compared: bool
     is_prepared_only: bool
     is_verbose: bool
@@ -123,13 +125,27 @@ class RebuildRun:
             if isinstance(begun, tuple):
                 return Ended(record, begun)
             record = begun
-        if self._wishes.where not in (None, record.where):
-            why = f"rebuild {record.number} of {self._target} has begun without this condition"
-            hint = "run the command without --with, or give the rebuild up with --abort"
-            return Ended(record, (Obstacle("SM-6521", why, hint),))
-        if record.stage is Stage.SWAPPING and self._server.swap.is_exchanged(record):
-            return Ended(self._server.swap.take_over(record))
+        if (other := self._begun_otherwise(record)) is not None:
+            return Ended(record, (other,))
+        if record.stage is Stage.SWAPPING:
+            renewal = renewal_of(self._pipeline, record) if record.origin is not None else None
+            if renewal is not None or self._server.swap.is_exchanged(record):
+                self._server.swap.exchange(record)
+                return Ended(self._server.swap.take_over(record, renewal))
         return self._build(record)
+
+    def _begun_otherwise(self, record: RebuildRecord) -> Obstacle | None:
+        """Why an open rebuild is not the one that the operator wants."""
+        changes, hint = (
+            self._wishes.changes,
+            "run the command without --with, or give the rebuild up with --abort",
+        )
+        begun = f"rebuild {record.number} of {self._target} has begun without"
+        if changes.where not in (None, record.where):
+            return Obstacle("SM-6521", f"{begun} this condition", hint)
+        if changes.origin not in (None, record.origin):
+            return Obstacle("SM-6523", f"{begun} these origin columns", hint)
+        return None
 
     def _begin(self) -> RebuildRecord | tuple[Obstacle, ...]:
         _say(f"{self._target}: plan the new table")
@@ -137,23 +153,28 @@ class RebuildRun:
             self._pipeline,
             self._target,
             self._server,
-            lambda: read_picture(self._pipeline, lambda done, whole: None),
+            lambda: picture_of(self._pipeline),
             by=self._wishes.by,
             only_source_rows=self._wishes.only_source_rows,
-            where=self._wishes.where,
+            changes=self._wishes.changes,
             patience_s=self._wishes.limits.patience_s,
         )
 
     def _build(self, record: RebuildRecord) -> Ended:
-        compared = None
-        if record.stage is Stage.SWAPPING and self._wishes.is_prepared_only:
+        compared, renewal, own = None, None, own_decisions(self._pipeline, record)
+        renewing = None
+        if own is not None:
+            renewing = Renewing(self._pipeline, self._server, own, self._wishes.by)
+        if record.stage is Stage.SWAPPING and (self._wishes.is_prepared_only or renewing):
             record = self._reopened(record)
         with self._sink() as sink:
             self._fill(record, sink)
-            self._follow(record, sink)
+            lacks = self._follow(record, sink, renewing)
+            if lacks is not None:
+                return Ended(record, (lacks,), self._loaded(record))
             if self._wishes.is_compared and record.stage is Stage.BUILDING:
                 _say(f"{self._target}: compare the new table with the shards")
-                report, hindered = self._compare(record, sink)
+                report, hindered = self._compare(record, sink, own)
                 compared = report.rows
                 if not report.is_clean:
                     found = _differs(report, hindered)
@@ -166,13 +187,16 @@ class RebuildRun:
             record = replace(record, stage=Stage.SWAPPING)
             self._server.store.keep(record)
             self._server.marks.close_for_swap()
-            if not self._catch_up(record, sink):
-                record = self._reopened(record)
-                return Ended(record, (self._behind(record),), rows, compared)
+            lacks = self._catch_up(record, sink, renewing)
+            if lacks is None and renewing is not None:
+                renewal = renewing.renew(record)
+                lacks = _refusal(renewal)
+            if lacks is not None:
+                return Ended(self._reopened(record), (lacks,), rows, compared)
         time.sleep(max(0.0, closed_at + _NOTICED_S - time.monotonic()))
         _say(f"{self._target}: exchange the tables")
         self._server.swap.exchange(record)
-        record = self._server.swap.take_over(record)
+        record = self._server.swap.take_over(record, renewal)
         return Ended(record, (), rows, compared, time.monotonic() - closed_at)
 
     def _sink(self) -> ShadowSink:
@@ -200,13 +224,23 @@ class RebuildRun:
                     told_at = time.monotonic()
                     _say(f"{self._target}: {in_words(told)}")
 
-    def _follow(self, record: RebuildRecord, sink: ShadowSink) -> None:
-        """Wait until the shadow has nearly caught up with the target."""
-        store, told_at = self._server.store, time.monotonic()
+    def _follow(
+        self, record: RebuildRecord, sink: ShadowSink, renewing: Renewing | None
+    ) -> Obstacle | None:
+        """Wait until the shadow has nearly caught up with the target.
+
+        Returns:
+            Why a table with decisions of its own cannot take the target's place, after some time.
+        """
+        store, told_at, lacks = self._server.store, time.monotonic(), None
+        until = told_at + self._wishes.limits.patience_s
         while True:
-            statements, events = store.statements_behind(record), store.events_behind(record)
+            statements, events = self._behind_by(record, renewing), store.events_behind(record)
             if not statements and events <= _NEAR:
-                return
+                if renewing is None or (lacks := renewing.lacks(record)) is None:
+                    return None
+                if time.monotonic() > until:
+                    return lacks
             sink.check()
             if time.monotonic() - told_at >= _TOLD_S:
                 told_at = time.monotonic()
@@ -214,17 +248,22 @@ class RebuildRun:
                     f"{self._target}: the new table lacks {events:,} row events and {statements}"
                     " statements that the target has"
                 )
-            time.sleep(_LOOK_S)
+            # Whether both tables are at rest is read from all topics.
+            time.sleep(_LOOK_S if lacks is None else _HINDERED_S)
+
+    def _behind_by(self, record: RebuildRecord, renewing: Renewing | None) -> int:
+        """How many of the target's statements the shadow lacks; those of its own do not count."""
+        return self._server.store.statements_behind(record) if renewing is None else 0
 
     def _compare(
-        self, record: RebuildRecord, sink: ShadowSink
+        self, record: RebuildRecord, sink: ShadowSink, own: OwnDecisions | None
     ) -> tuple[ValidatedTarget, tuple[str, ...]]:
         """Compare all rows; once more if some shards only wait for a while."""
         until = time.monotonic() + self._wishes.limits.patience_s
         while True:
             sink.check()
             report, hindered = compare_shadow(
-                self._changed(record), record, self._server, self._wishes.limits
+                self._changed(record), record, self._server, own, self._wishes.limits
             )
             if not hindered or report.differences or time.monotonic() > until:
                 return report, hindered
@@ -232,20 +271,29 @@ class RebuildRun:
             time.sleep(_HINDERED_S)
 
     def _changed(self, record: RebuildRecord) -> Pipeline:
-        """The pipeline, with the condition that the new table has."""
-        changes = [] if record.changed_where is None else [record.changed_where]
-        routes = routes_in_force(self._pipeline.routes, changes)
+        """The pipeline, with the route that the new table has."""
+        routes = routes_in_force(self._pipeline.routes, record.changes)
         return replace(self._pipeline, routes=routes)
 
-    def _catch_up(self, record: RebuildRecord, sink: ShadowSink) -> bool:
-        """Wait until the shadow has everything that the closed target has."""
+    def _catch_up(
+        self, record: RebuildRecord, sink: ShadowSink, renewing: Renewing | None
+    ) -> Obstacle | None:
+        """Wait until the shadow has everything that the closed target has.
+
+        Returns:
+            Why it has not, after some time.
+        """
         store, until = self._server.store, time.monotonic() + self._wishes.limits.patience_s
-        while store.statements_behind(record) or store.events_behind(record):
+        lacks = None
+        while True:
+            if not (self._behind_by(record, renewing) or store.events_behind(record)):
+                lacks = None if renewing is None else renewing.lacks(record)
+                if lacks is None or not lacks.passes:
+                    return lacks
             sink.check()
             if time.monotonic() > until:
-                return False
+                return lacks or self._behind(record)
             time.sleep(_LOOK_S / 5)
-        return True
 
     def _behind(self, record: RebuildRecord) -> Obstacle:
         store = self._server.store
@@ -271,6 +319,14 @@ def _differs(report: ValidatedTarget, hindered: Sequence[str]) -> Obstacle:
         "run the command again: it compares once more. --abort drops the new table; --unvalidated "
         "swaps without a comparison",
     )
+
+
+def _refusal(renewal: Decision) -> Obstacle | None:
+    """Why the coordinator does not put the new table in the target's place; None if it does."""
+    if renewal.outcome is not Outcome.REFUSED:
+        return None
+    hint = "the target is open again; run the command again"
+    return Obstacle(renewal.code, renewal.reason, hint)
 
 
 def _say(line: str) -> None:

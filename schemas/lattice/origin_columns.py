@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardmerge.schemas.model.frozen import replace
-from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart, origin_part
+from shardmerge.schemas.model.origin import (
+    Origin,
+    OriginColumn,
+    OriginPart,
+    origin_part,
+    without_origin,
+)
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, Index, IndexKind, IndexPart, TableSchema
 
@@ -35,6 +41,40 @@ def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
         indexes.insert(0, Index("PRIMARY", IndexKind.PRIMARY, tuple(place)))
     table = replace(table, columns=(*table.columns, *map(_column, missing)), indexes=tuple(indexes))
     return ShardSchema(table, (*schema.ids, *(c.column_id for c in missing)))
+
+
+def having_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
+    """The schema with these origin columns instead of those that it has."""
+    own = ShardSchema(own_schema(schema), tuple(without_origin(schema.ids)))
+    return with_origin(own, origin)
+
+
+def row_columns(
+    columns: Sequence[ShardColumn], key: Sequence[str], origin: Origin
+) -> tuple[tuple[ShardColumn, ...], tuple[str, ...]]:
+    """A shard's columns and key as ``having_origin`` gives them.
+
+    Args:
+        columns: The columns with which its rows are written; none if they are not known.
+        key: The names of its primary key's columns.
+        origin: The origin columns that the rows get.
+    """
+    if not columns:
+        return (), tuple(key)
+    foreign = {item.column.name for item in columns if origin_part(item.id) is not None}
+    own = of_shard(tuple(columns))
+    names = {item.column.name.lower() for item in own}
+    own_key = tuple(name for name in key if name not in foreign)
+    added = [
+        column
+        for column in (origin.of_shard if own_key else origin.columns)
+        if column.name.lower() not in names
+    ]
+    places = [column.name for column in added if column.part is OriginPart.POSITION]
+    ends = [c.name for c in added if c.part is not OriginPart.POSITION] if origin.in_keys else []
+    new_key = (*own_key, *ends) if own_key else tuple(places)
+    made = (ShardColumn(column.column_id, _column(column)) for column in added)
+    return (*own, *made), new_key
 
 
 def own_schema(schema: ShardSchema) -> TableSchema:

@@ -11,10 +11,15 @@ from . import topics
 from .routing import route
 from .settings import Pipeline
 
-_ELSEWHERE = (CommandKind.RELOADED, CommandKind.ADOPT, CommandKind.LOAD_AGAIN)
+_ELSEWHERE = (
+    CommandKind.RELOADED,
+    CommandKind.ADOPT,
+    CommandKind.LOAD_AGAIN,
+    CommandKind.RENEW,
+)
 KINDS = tuple(kind for kind in CommandKind if kind not in _ELSEWHERE)
-"""The kinds for operators: the watchdog sends ``RELOADED``, ``shardmerge drift`` ``ADOPT``, and
-``shardmerge load again`` ``LOAD_AGAIN``."""
+"""The kinds for operators: the watchdog sends ``RELOADED``, ``shardmerge drift`` ``ADOPT``,
+``shardmerge load again`` ``LOAD_AGAIN``, and ``shardmerge rebuild`` ``RENEW``."""
 OF_TARGET = (CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.SET_MODE, CommandKind.SET_POLICY)
 """The kinds that concern a whole target; all others concern one shard."""
 WITH_ARGUMENT = (

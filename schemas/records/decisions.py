@@ -9,6 +9,7 @@ from itertools import zip_longest
 from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
@@ -181,6 +182,9 @@ class Decision:
         reloads: Shards whose rows are removed from the target, because all of them come again;
             sorted. They are removed before the decision's statements are executed, except expanding
             ones. All reloads of a decision are completed together.
+        origin: The origin columns that the target has from this decision on; None if it keeps those
+            that it has. Then a rebuilt table takes the target's place, and rows before the gates of
+            this decision have these columns, too.
     """
 
     id: ChangeId
@@ -209,6 +213,7 @@ class Decision:
     reloads: tuple[Reload, ...] = ()
     code: str = ""
     warning_codes: tuple[str, ...] = ()
+    origin: Origin | None = None
 
     @property
     def notices(self) -> tuple[CodedText, ...]:

@@ -51,6 +51,9 @@ class CommandKind(StrEnum):
     ADOPT = "adopt"
     """What somebody changed on the target's table by hand counts as decided: ``argument`` is a
     ``drift.Adoptions`` as JSON. Only ``shardmerge drift adopt`` gives this command."""
+    RENEW = "renew"
+    """A table that a rebuild has filled takes the target's place: ``argument`` is a
+    ``renewals.Renewal`` as JSON. Only ``shardmerge rebuild`` gives this command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from shardmerge.schemas.model.actions import (
     IndexAddition,
     IndexRemoval,
     RowAction,
+    TableCreation,
 )
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_text import (
@@ -160,6 +161,9 @@ def state_after(
     match actions:
         case [Adoption() as adoption]:
             return _adopted(state, adoption)
+        case [TableCreation()]:
+            # A rebuilt table can take the place of one that was made before.
+            return TableState(schema_after(None, actions, target, context))
         case [action] if isinstance(action, get_args(RowAction)):
             return state
         case [action] if schema is not None and _is_there(schema, action):

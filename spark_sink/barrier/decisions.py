@@ -196,8 +196,10 @@ class Decisions:
         for release in decision.releases:
             if release.shard in target.shards:
                 leaves = release.shard in decision.leaves
-                gates = target.shards[release.shard]
-                gates.release(decision.version, release, passed_over=leaves)
+                target.shards[release.shard].release(decision.version, release, passed_over=leaves)
+        if decision.origin is not None:
+            for gates in target.shards.values():
+                gates.give_origin(decision.origin)
         target.paused |= set(decision.pauses)
         target.paused -= {*decision.resumes, *decision.leaves}
         target.left |= set(decision.leaves)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
 
+from shardmerge.schemas.lattice.origin_columns import row_columns
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.origin import origin_part
+from shardmerge.schemas.model.origin import Origin, origin_part
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Outcome, Release
@@ -150,6 +151,17 @@ class ShardGates:
         del self._reached[first:]
         for gate in self.gates[first:]:
             self._reach(gate)
+
+    def give_origin(self, origin: Origin) -> None:
+        """Give the rows of all gates these origin columns: a rebuilt table has them."""
+        for index, gate in enumerate(self.gates):
+            columns, key = row_columns(gate.columns, gate.key, origin)
+            self.gates[index] = replace(gate, columns=columns, key=key)
+        # The next gate has these columns, too, and changes no key by that.
+        for gate in reversed(self.gates):
+            if gate.live and not gate.reloads:
+                self._key = _key_columns(gate)
+                break
 
     def _reach(self, gate: Gate) -> None:
         effective = gate.effective_version

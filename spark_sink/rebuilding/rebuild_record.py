@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.records.decisions import TargetStatement
 
-from .changed_where import ChangedWhere
+from .route_changes import ChangedOrigin, ChangedWhere, RouteChange
 from .shadow import Shadow
 
 
@@ -41,6 +42,9 @@ class RebuildRecord:
         only_source_rows: Whether the new table may lack rows that no shard has.
         where: The condition of the target's route for the new table; None if it is not changed.
         where_before: The condition that was in force when the rebuild began.
+        origin: The origin columns of a table that is made anew from the shards' present schemas,
+            and so has decisions of its own; None for a table with the target's decisions.
+        origin_before: The origin columns that the route had when the rebuild began.
     """
 
     number: int
@@ -54,6 +58,8 @@ class RebuildRecord:
     only_source_rows: bool = False
     where: str | None = None
     where_before: str = ""
+    origin: Origin | None = None
+    origin_before: Origin = NO_ORIGIN
 
     @property
     def is_open(self) -> bool:
@@ -67,11 +73,15 @@ class RebuildRecord:
         return Shadow(self.target, table, self.version, self.creation)
 
     @property
-    def changed_where(self) -> ChangedWhere | None:
-        """The changed condition; None if it stays."""
-        if self.where is None:
-            return None
-        return ChangedWhere(self.target, self.where_before, self.where)
+    def changes(self) -> tuple[RouteChange, ...]:
+        """What the rebuild changes in the target's route."""
+        found: list[RouteChange] = []
+        if self.where is not None:
+            found.append(ChangedWhere(self.target, self.where_before, self.where))
+        if self.origin not in (None, self.origin_before):
+            assert self.origin is not None
+            found.append(ChangedOrigin(self.target, self.origin_before, self.origin))
+        return tuple(found)
 
     @property
     def old(self) -> TargetTable:

@@ -15,7 +15,7 @@ from shardmerge.spark_sink.barrier.restarts import open_restart
 from shardmerge.spark_sink.barrier.statements import void_debts
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 
-from .changed_where import is_route_of
+from .route_changes import is_route_of
 
 _EXPLAIN = "`shardmerge status` shows what it waits for, `shardmerge explain` the ways out"
 ALLOW = "--only-source-rows"
@@ -41,6 +41,7 @@ def obstacles(
     routes: Sequence[RoutingRule],
     *,
     only_source_rows: bool,
+    may_be_held: bool = False,
 ) -> tuple[Obstacle, ...]:
     """Why the rebuild of a target cannot begin now; empty when it can.
 
@@ -49,8 +50,9 @@ def obstacles(
         executed: The target's keys in the journal.
         routes: The pipeline's.
         only_source_rows: Whether the new table may lack rows that no shard has.
+        may_be_held: Whether shards may be held: the new table has decisions of its own.
     """
-    found = [*_not_at_rest(known, executed)]
+    found = [*not_at_rest(known, executed, may_be_held=may_be_held)]
     if not only_source_rows:
         found += _rows_elsewhere(known, routes)
     if not any(known.lives(shard) for shard in known.shards):
@@ -62,7 +64,25 @@ def obstacles(
     return tuple(found)
 
 
-def _not_at_rest(known: TargetDecisions, executed: Collection[StatementKey]) -> Iterator[Obstacle]:
+def held_shards(known: TargetDecisions) -> list[ShardId]:
+    """The live shards that are held."""
+    return [name for name in sorted(known.shards) if _is_held(known, name)]
+
+
+def _is_held(known: TargetDecisions, name: ShardId) -> bool:
+    return known.lives(name) and known.shards[name].first_held is not None
+
+
+def not_at_rest(
+    known: TargetDecisions, executed: Collection[StatementKey], *, may_be_held: bool = False
+) -> Iterator[Obstacle]:
+    """Why a table does not stand where its decisions lead.
+
+    Args:
+        known: Everything decided for the table.
+        executed: The table's keys in the journal.
+        may_be_held: Whether held shards are no reason.
+    """
     void = void_debts(known, executed)
     waiting = [key for key in known.statements if key not in executed and key not in void]
     if waiting or carried_debts(known.statements, executed):
@@ -76,7 +96,7 @@ def _not_at_rest(known: TargetDecisions, executed: Collection[StatementKey]) -> 
     for name, shard in sorted(known.shards.items()):
         if not known.lives(name):
             continue
-        if (held := shard.first_held) is not None:
+        if (held := shard.first_held) is not None and not may_be_held:
             yield Obstacle("SM-6504", f"{name} is held: {held.reason}", _EXPLAIN)
         elif name in known.paused:
             yield Obstacle("SM-6504", f"{name} is paused", "resume it first")
@@ -108,25 +128,25 @@ def _rows_elsewhere(known: TargetDecisions, routes: Sequence[RoutingRule]) -> It
             )
 
 
-def where_refused(
-    known: TargetDecisions, routes: Sequence[RoutingRule], where: str
+def change_refused(
+    known: TargetDecisions, routes: Sequence[RoutingRule], where: str | None
 ) -> Obstacle | None:
-    """Why a rebuild cannot give a target's route another condition; None when it can.
+    """Why a rebuild cannot change a target's route; None when it can.
 
     Args:
         known: Everything decided for the target.
         routes: The pipeline's.
-        where: The new condition; "" for all rows.
+        where: The new condition; "" for all rows, None if the origin columns change alone.
     """
     rules = {rule_of(routes, name) for name in known.shards if known.lives(name)}
     if len(rules) != 1 or any(
         rule is None or not is_route_of(rule, known.target) for rule in rules
     ):
         return Obstacle(
-            "SM-6520",
+            "SM-6524" if where is None else "SM-6520",
             f"the shards of {known.target} do not have one route that leads only to it",
-            "give the target one route of its own in the pipeline file, or change the condition as "
-            "docs/how-to/rebuild.md says",
+            "give the target one route of its own in the pipeline file; docs/how-to/rebuild.md has "
+            "another way to change the condition",
         )
     for name in sorted(known.shards):
         if not known.lives(name):

@@ -90,14 +90,19 @@ def shadow_decision(decision: Decision, shadow: Shadow) -> Decision:
     if decision.target != shadow.target:
         return Decision(decision.id, None, 0, None, decision.position, Outcome.IGNORED)
     if decision.version > shadow.version:
-        statements = tuple(_for_shadow(statement, shadow) for statement in decision.statements)
+        statements = tuple(for_shadow(statement, shadow) for statement in decision.statements)
         return replace(decision, target=shadow.table, statements=statements)
     # The rows that earlier fix-ups were about are loaded from the shards.
     made = shadow.creation if decision.version == 1 else ()
     return replace(decision, target=shadow.table, statements=made, fixups=())
 
 
-def _for_shadow(statement: TargetStatement, shadow: Shadow) -> TargetStatement:
+def for_shadow(statement: TargetStatement, shadow: Shadow) -> TargetStatement:
+    """A statement of the target as it is executed on the shadow.
+
+    Raises:
+        ContractError: See ``shadow_decision``.
+    """
     head, name, rest = statement.sql.partition(shadow.target.sql)
     if name and head in _HEADS:
         return replace(statement, sql=f"{head}{shadow.table.sql}{rest}")

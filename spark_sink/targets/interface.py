@@ -26,7 +26,7 @@ from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
-from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
+from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
 
 from .drift_interface import DriftStore, TableLooks
 from .lease_interface import Lease
@@ -96,8 +96,8 @@ class WriterState(Protocol):
         """The number of the latest rebuild whose table is in its target's place; 0 without one."""
         ...
 
-    def changed_wheres(self) -> Sequence[ChangedWhere]:
-        """The conditions that rebuilds have changed whose tables are in place, in order."""
+    def route_changes(self) -> Sequence[RouteChange]:
+        """What the rebuilds have changed in routes whose tables are in place, in order."""
         ...
 
     def rows(self) -> dict[TargetTable, int]:

@@ -51,6 +51,7 @@ ROUTES = (
         "t",
         policies=RoutePolicies(origin=Origin((OriginColumn(OriginPart.POSITION, "_place"),))),
     ),
+    RoutingRule(".*", "renewed_app", r"t_\d+", "renewed_merged", "t"),
     # Databases of one test each; two rules that contradict each other for `clash_2`.
     RoutingRule(".*", r"(?P<test>(?:order|bad|plain)\w*)_app", r"t_\d+", r"\g<test>_merged", "t"),
     RoutingRule(".*", "bad_route_app", "t_2", "elsewhere", "t"),

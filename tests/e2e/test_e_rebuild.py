@@ -23,6 +23,7 @@ from tests.running import wait_for
 
 ROWS = 6_000
 KEYED, KEYLESS = "plainnew_merged.t", "plainanew_merged.t"
+ANEW = "renewed_merged.t"
 SHARDS = {
     KEYED: {"s1": "plainnew_app.t_1", "s2": "plainnew_app.t_2"},
     KEYLESS: {"s1": "plainanew_app.t_1"},
@@ -131,18 +132,19 @@ def hold_keyless(line: Line) -> None:
         line, "s1", "DELETE FROM plainanew_app.t_1 WHERE a = 2",
         "INSERT INTO plainanew_app.t_1 VALUES (7, 'behind it')",
     )  # fmt: skip
-    ask = ["explain", "s1/plainanew_app.t_1", "--json", "--pipeline", str(line.pipeline_path)]
+    offered(line, "s1/plainanew_app.t_1", KEYLESS, "SM-3108")
+
+
+def offered(line: Line, shard: str, target: str, code: str) -> None:
+    """Wait until a rebuild is offered as a way out of what has this code."""
+    ask = ["explain", shard, "--json", "--pipeline", str(line.pipeline_path)]
 
     def ways() -> list[str]:
         told = json.loads(CliRunner().invoke(main, ask).stdout)
-        return [
-            way["command"]
-            for cause in told["causes"]
-            for way in cause["ways"]
-            if cause["code"] == "SM-3108"
-        ]
+        causes = (cause for cause in told["causes"] if cause["code"] == code)
+        return [way["command"] for cause in causes for way in cause["ways"]]
 
-    wait_for(lambda: any(f"rebuild {KEYLESS}" in way for way in ways()), "a way out by a rebuild")
+    wait_for(lambda: any(f"rebuild {target}" in way for way in ways()), "a way out by a rebuild")
 
 
 @pytest.mark.timeout(900)
@@ -176,3 +178,95 @@ def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
     assert in_target(line, "SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == (
         (keyless.old_table.split(".")[0],),
     )
+
+
+class Collisions(Background):
+    """Write equal keys into two shards while the context lasts."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self.written = 0
+        super().__init__(*(partial(self._write, source) for source in ("s1", "s2")))
+
+    def _write(self, source: str) -> None:
+        chance, table = random.Random(source), f"renewed_app.t_{source[1:]}"
+        with self._line.connect(source) as connection, connection.cursor() as cursor:
+            while not self.ends.wait(0.02):
+                key = chance.randrange(1, 400)
+                cursor.execute(f"DELETE FROM {table} WHERE id = {key + 1}")
+                cursor.execute(
+                    f"INSERT INTO {table} (id, v) VALUES ({key}, '{source}')"
+                    f" ON DUPLICATE KEY UPDATE v = CONCAT(LEFT(v, 9), {key})"
+                )
+                self.written += 1
+
+
+def rows_of_both(line: Line, columns: str) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for source in ("s1", "s2"):
+        table = f"renewed_app.t_{source[1:]}"
+        with line.connect(source) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT {columns}, '{source}/{table}' FROM {table}")
+            found += cursor.fetchall()
+    return sorted(found, key=repr)
+
+
+def rows_anew(line: Line, columns: str) -> list[tuple[Any, ...]]:
+    return sorted(in_target(line, f"SELECT {columns}, _shard FROM {ANEW}"), key=repr)
+
+
+def key_of(line: Line, target: str) -> list[str]:
+    return [row[4] for row in in_target(line, f"SHOW INDEX FROM {target}") if row[2] == "PRIMARY"]
+
+
+def give(line: Line, *said: str) -> None:
+    file = ["--pipeline", str(line.pipeline_path)]
+    result = CliRunner().invoke(main, ["command", *said, *file])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.timeout(600)
+def test_shards_with_equal_keys_are_told_apart_and_held_ones_go_on(line: Line) -> None:
+    tables = {source: f"renewed_app.t_{source[1:]}" for source in ("s1", "s2")}
+    for source, table in tables.items():
+        execute(
+            line, source, "CREATE DATABASE renewed_app",
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(20))",
+            f"INSERT INTO {table} VALUES (1, '{source}'), (2, '{source}'), (3, '{source}')",
+        )  # fmt: skip
+    wait_for(lambda: count(line, ANEW) == 3, "the rows that were written last")
+    # Nobody knows the new keys of rows that are there, and they may not be missing for a while.
+    give(line, "set-policy", "existing_rows=hold", "--target", ANEW)
+    for source, table in tables.items():
+        execute(
+            line, source, f"ALTER TABLE {table} DROP PRIMARY KEY, ADD UNIQUE w (id),"
+            " ADD COLUMN k INT NOT NULL AUTO_INCREMENT PRIMARY KEY",
+        )  # fmt: skip
+    # The other one is held since the keys differed.
+    offered(line, "s2/renewed_app.t_2", ANEW, "SM-1211")
+    offered(line, "s1/renewed_app.t_1", ANEW, "SM-1205")
+    origin = 'origin={ shard = "_shard", in_keys = true }'
+
+    def alter(action: str) -> None:
+        for source, table in tables.items():
+            execute(line, source, f"ALTER TABLE {table} {action}")
+
+    def add_column() -> None:
+        alter("ADD COLUMN n INT NOT NULL DEFAULT 5")
+
+    with Collisions(line) as writers:
+        rebuild = words(line, ANEW, "--with", origin)
+        kill_when_told(rebuild, "exchange the tables", {"load about": add_column})
+        assert key_of(line, ANEW) == ["id"]
+        refused = CliRunner().invoke(main, words(line, ANEW, "--abort"))
+        assert (refused.exit_code, "SM-6514" in refused.output) == (2, True), refused.output
+        swapped = call(line, ANEW)
+        assert (swapped.reasons, swapped.stage, swapped.file_changed) == ((), "swapped", True)
+        assert writers.written > 100
+    # Beside writers, MySQL can find duplicates that are none (online DDL).
+    alter("ADD UNIQUE u (id, n)")
+    assert key_of(line, ANEW) == ["k", "_shard"]
+    columns = "k, id, v, n"
+    wait_for(lambda: rows_anew(line, columns) == rows_of_both(line, columns), "equal rows")
+    assert "in_keys = true" in line.pipeline_path.read_text()
+    assert call(line, ANEW, "--drop-old").stage == "ended"

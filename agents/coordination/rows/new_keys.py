@@ -7,8 +7,9 @@ keys while the old rows stay, or all old rows have one value of the new key, whi
 
 So the rows of such a shard are taken out of the target before it gets the new key, and then the
 table is read again: the shard is *reloaded* (``Decision.reloads``). Where its route says that rows
-changed by DDL are not read again, the change is held. The hold ends when the change is undone, or
-when the difference is accepted, which is meant for a target that was emptied.
+changed by DDL are not read again, the change is held. The hold ends when the change is undone, when
+the target is rebuilt, or when the difference is accepted, which is meant for a target that was
+emptied.
 
 None of this is needed when every row has the same value in the column, the target has that value
 too, and the new key contains the old one.
@@ -33,9 +34,11 @@ from .column_replacement import Renewals
 from .rereads import why_not_read_again
 
 HINT = (
-    "undo it on the shard: add the column first, and make it the key when the target has its"
-    " values; or empty the target's table, let the change through (`shardmerge command set-policy"
-    " existing_rows=accept`), and have every shard read again (`shardmerge command reread`)"
+    "when every shard has made the change, load the target anew while it serves (`shardmerge"
+    " rebuild`); or undo it on the shard: add the column first, and make it the key when the target"
+    " has its values; or empty the target's table, let the change through (`shardmerge command"
+    " set-policy existing_rows=accept`), and have every shard read again (`shardmerge command"
+    " reread`)"
 )
 
 

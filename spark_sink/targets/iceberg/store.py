@@ -23,7 +23,7 @@ from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
-from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
+from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
@@ -111,7 +111,7 @@ class IcebergStore:
         """None: Iceberg targets are neither cut over nor rebuilt."""
         return {}
 
-    def changed_wheres(self) -> tuple[ChangedWhere, ...]:
+    def route_changes(self) -> tuple[RouteChange, ...]:
         """See the protocol; Iceberg tables are not rebuilt."""
         return ()
 

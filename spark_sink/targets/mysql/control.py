@@ -35,8 +35,8 @@ from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
-from shardmerge.spark_sink.rebuilding.changed_where import ChangedWhere
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
+from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
 from shardmerge.spark_sink.targets.interface import closed_error, taken_over
 
 from .control_tables import SLOTS, TABLES, TIDB_ONLY, add_later_columns, make_tables, qualified
@@ -207,7 +207,7 @@ class ControlStore:
         )
         return int(number)
 
-    def changed_wheres(self) -> list[ChangedWhere]:
+    def route_changes(self) -> list[RouteChange]:
         """See ``WriterState``."""
         rows = self._session.query(
             f"SELECT record FROM {self.table('rebuilds')}"
@@ -215,7 +215,7 @@ class ControlStore:
             (self._pipeline,),
         )
         records = (load(RebuildRecord, str(text).encode()) for (text,) in rows)
-        return [record.changed_where for record in records if record.changed_where is not None]
+        return [change for record in records for change in record.changes]
 
     def lock_epoch(self) -> None:
         """Within a transaction: wait for all transactions with ``fence``, and let none begin.

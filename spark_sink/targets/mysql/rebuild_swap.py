@@ -4,7 +4,8 @@ The steps of a swap; each may be repeated after a crash:
 
 1. The target is closed (``cutover_store.close_for_swap``): no transaction and no statement of the
    pipeline's sink is open on it, and none can begin.
-2. The shadow's sink applies what the target has applied, and ends.
+2. The shadow's sink applies what the target has applied, and ends. If the shadow has decisions of
+   its own, the coordinator decides now that it takes the target's place.
 3. ``exchange`` renames both tables in one statement.
 4. ``take_over`` gives the shadow's state to the pipeline, and opens the target again, in one
    transaction. The pipeline's sink notices it by ``ControlStore.swaps``, and reads its state anew.
@@ -18,10 +19,13 @@ from dataclasses import replace
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
+from shardmerge.spark_sink.targets.interface import JournalEntry
 
 from .control import ControlStore
 from .control_tables import TABLES, TIDB_ONLY, qualified
+from .ddl.entries import Entries, JournalStatement
 from .load_store import LOAD_TABLES, OF_LOAD, LoadStore, load_place
 from .rebuild_store import OF_TARGET, OFFSET_TABLES, RebuildStore
 from .session import MySqlSession
@@ -73,8 +77,13 @@ class RebuildSwap:
             f"RENAME TABLE {target.sql} TO {old.sql}, {shadow.sql} TO {target.sql}"
         )
 
-    def take_over(self, record: RebuildRecord) -> RebuildRecord:
+    def take_over(self, record: RebuildRecord, renewal: Decision | None = None) -> RebuildRecord:
         """Give the shadow's state to the pipeline, and open the target.
+
+        Args:
+            record: The rebuild.
+            renewal: The decision that puts a table with decisions of its own in the target's place;
+                None for a table that has the target's decisions.
 
         Returns:
             The record as it is stored now.
@@ -86,7 +95,10 @@ class RebuildSwap:
         with self._session.transaction():
             self._control.lock_epoch()
             self._give_offsets(record)
-            self._give_journal(record)
+            if renewal is None:
+                self._give_journal(record)
+            else:
+                self._note_renewal(record, renewal)
             self._give_loads(record)
             for name in ("drift", "cutovers"):
                 self._session.execute(
@@ -160,6 +172,14 @@ class RebuildSwap:
                 record.version,
             ),
         )
+
+    def _note_renewal(self, record: RebuildRecord, renewal: Decision) -> None:
+        """The target's own statements were executed, up to the one that made its new table."""
+        entries, target = Entries(self._session, self._control.table("ddl_journal")), record.target
+        for ordinal, each in enumerate(renewal.statements):
+            place = (*self._of(target), renewal.version, ordinal)
+            statement = JournalStatement(each.sql, each.actions)
+            entries.store(place, statement, JournalEntry("done"), None)
 
     def _give_loads(self, record: RebuildRecord) -> None:
         """The pipeline's sink must know that no topic has the rows that were loaded."""

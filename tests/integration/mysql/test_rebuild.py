@@ -12,17 +12,23 @@ from shardmerge.cli.cutover.target_server import TargetServer
 from shardmerge.cli.rebuild.rebuild_server import RebuildServer
 from shardmerge.schemas.model.errors import ConfigError, StackError, TargetClosed
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
+from shardmerge.schemas.records.decisions import Decision, Outcome, StatementKind, TargetStatement
+from shardmerge.schemas.records.drift import DriftKind
 from shardmerge.schemas.records.earlier_statements import actions_of
+from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
+from shardmerge.spark_sink.rebuilding.route_changes import ChangedOrigin
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import TableComparer
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
@@ -32,6 +38,7 @@ from .compared_line import S1, TARGET, pipeline
 
 ROWS, LATER = Partition("s1.app.t_1", 0), Partition("s1.app.t_1", 1)
 OTHER = TargetTable("merged", "other")
+APART = Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True)
 CHECK = "CONSTRAINT few CHECK (id < 1000)"
 
 
@@ -43,6 +50,12 @@ def moved(
 
 def ddl(sql: str) -> TargetStatement:
     return TargetStatement(sql, StatementKind.EXPANDING, "", ("table",), actions=actions_of(sql))
+
+
+def as_decided(_: Pipeline, record: RebuildRecord) -> Callable[[Decision], Decision]:
+    """Stands for the decisions of a shadow that has its own."""
+    assert record.origin is not None
+    return lambda decision: decision
 
 
 class Rebuilt:
@@ -139,7 +152,7 @@ def test_the_shadow_s_sink_begins_where_the_target_stands(rebuilt: Rebuilt) -> N
     assert executed == {StatementKey(1, 0), StatementKey(1, -2)}
     assert [load.shard for load in rebuilt.server.store.loads(record)] == [S1]
     assert rebuilt.server.store.latest(TARGET) == record
-    merge = shadow_merge(rebuilt.pipeline, TARGET)
+    merge = shadow_merge(rebuilt.pipeline, TARGET, as_decided)
     assert (merge.state_name, merge.shadow) == (rebuilt.name(record), record.shadow)
     assert all(source.is_loaded for source in merge.pipeline.sources)
     server = TargetServer(rebuilt.pipeline, TARGET)
@@ -159,7 +172,7 @@ def test_a_changed_condition_is_the_shadow_s_and_after_the_swap_the_target_s(
         return rule.where
 
     def of_shadow() -> str:
-        [rule] = shadow_merge(rebuilt.pipeline, TARGET).pipeline.routes
+        [rule] = shadow_merge(rebuilt.pipeline, TARGET, as_decided).pipeline.routes
         return rule.where
 
     record = replace(rebuilt.begun(), where="id < 5", where_before="id < 9")
@@ -245,6 +258,41 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
     assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == []
 
 
+def test_a_table_with_decisions_of_its_own_leaves_the_target_s_journal(rebuilt: Rebuilt) -> None:
+    begun, server = rebuilt.begun(), rebuilt.server
+    record = replace(begun, origin=APART)
+    server.store.keep(record)
+    shadow, epoch = record.shadow.table, rebuilt.control.epoch()
+    added = ddl(f"ALTER TABLE {TARGET.sql} ADD COLUMN `a` int")
+    assert rebuilt.journal(rebuilt.pipeline.name, epoch).execute(TARGET, 2, 0, added).error == ""
+    for action in ("ADD COLUMN `a` int", "ADD COLUMN `_shard` varchar(9) NOT NULL DEFAULT 's1'"):
+        rebuilt.run(f"ALTER TABLE {shadow.sql} {action}")
+    rebuilt.run(f"ALTER TABLE {shadow.sql} DROP PRIMARY KEY, ADD PRIMARY KEY (`id`, `_shard`)")
+    server.marks.close_for_swap()
+    server.swap.exchange(record)
+    created = ddl(
+        f"CREATE TABLE {TARGET.sql} (`id` int NOT NULL, `a` int, `_shard` varchar(9) NOT NULL"
+        f" DEFAULT 's1', PRIMARY KEY (`id`, `_shard`), {CHECK})"
+    )
+    renewal = Decision(
+        ChangeId("p.commands", 5), TARGET, 3, None, BEGINNING, Outcome.EMIT, (created,),
+        origin=APART,
+    )  # fmt: skip
+    swapped = server.swap.take_over(record, renewal)
+    assert server.store.latest(TARGET) == swapped == replace(record, stage=Stage.SWAPPED)
+    executed = server.executed(rebuilt.pipeline.name, TARGET)
+    assert executed == {StatementKey(v, o) for v, o in ((1, 0), (1, -2), (2, 0), (3, 0))}
+    table = server.decided_table()
+    assert table is not None
+    assert [column.name for column in table.columns] == ["id", "a", "_shard"]
+    compared = TableComparer(
+        rebuilt.session, rebuilt.control.table("ddl_journal"), rebuilt.pipeline.name
+    ).compare(TARGET)
+    assert [each for each in compared.differences if each.kind is not DriftKind.HARMLESS] == []
+    assert rebuilt.control.route_changes() == [ChangedOrigin(TARGET, NO_ORIGIN, APART)]
+    _is_forgotten(rebuilt, record)
+
+
 def test_a_task_of_the_shadow_s_sink_that_is_left_writes_nothing(rebuilt: Rebuilt) -> None:
     record = rebuilt.begun()
     rebuilt.server.marks.close_for_swap()
@@ -265,7 +313,7 @@ def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt
     assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == []
     _is_forgotten(rebuilt, record)
     with pytest.raises(ConfigError) as found:
-        shadow_merge(rebuilt.pipeline, TARGET)
+        shadow_merge(rebuilt.pipeline, TARGET, as_decided)
     assert found.value.code == "SM-6501"
     assert rebuilt.server.store.next_number() == record.number + 1
 

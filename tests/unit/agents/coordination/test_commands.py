@@ -19,7 +19,7 @@ from tests.unit.agents.sql_line import (
     sql,
 )
 
-OF_NO_SHARD = (CommandKind.RELOADED, CommandKind.ADOPT)
+OF_NO_SHARD = (CommandKind.RELOADED, CommandKind.ADOPT, CommandKind.RENEW)
 
 
 def under_a_lock() -> SqlLine:
@@ -224,11 +224,7 @@ def test_shards_that_a_conflict_held_wait_for_the_lock_when_the_mode_changes() -
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        k
-        for k in CommandKind
-        if "set-" not in k and "able" not in k and k not in ("reloaded", "adopt")
-    ]
+    [k for k in CommandKind if "set-" not in k and "able" not in k and k not in OF_NO_SHARD]
     + [CommandKind.SET_SCHEMA],
 )
 def test_a_command_about_a_shard_that_there_is_not_is_refused(kind: CommandKind) -> None:

@@ -10,7 +10,8 @@ from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import HoldReport, hold_reports
 from shardmerge.agents.holds.shapes import Side
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.records.operator_commands import CommandKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.example_pages import NOW_MS, ORDERS, ExampleLine, example, orders, pipeline
 
 
@@ -98,3 +99,23 @@ def test_a_held_shard_that_is_paused_too_is_told_once():
     line = line_with_two()
     line.command(ORDERS, CommandKind.PAUSE, orders(1))
     assert [report.conflict.kind for report in told(line)] == ["conflict"]
+
+
+def test_a_shard_that_is_held_for_the_target_s_rows_is_freed_by_a_rebuild():
+    line = ExampleLine(pipeline())
+    for number in range(2):
+        line.table(orders(number), "id INT PRIMARY KEY")
+    policy = "existing_rows=hold"
+    said = OperatorCommand(
+        ChangeId("shop.commands", 0), ORDERS, CommandKind.SET_POLICY, None, policy
+    )
+    line.obey(said)
+    key = "DROP PRIMARY KEY, ADD COLUMN k INT NOT NULL AUTO_INCREMENT PRIMARY KEY"
+    for number in range(2):
+        line.run(orders(number), f"ALTER TABLE orders_{number} {key}")
+    [held, *_] = told(line)
+    [way] = [way for way in held.ways if "rebuild" in shlex.split(way.command)]
+    assert shlex.split(way.command) == [
+        "shardmerge", "rebuild", str(ORDERS), "--pipeline", "/etc/shop.toml",
+    ]  # fmt: skip
+    assert (way.kind, "serves" in way.does) == ("", True)

@@ -167,6 +167,7 @@ EMITTED = Decision(
     ChangeId("s1", 5), TARGET, 3, SHARD, POSITION, Outcome.EMIT, (STATEMENT,), "r", "h", "c",
     (ShardColumn("c#1", COLUMN),), ("id",), True, (Release(SHARD, 2, ("d#1",)),),
     (SHARD,), (), (SHARD,), ("w",), False, "ddl", 1, reloads=(Reload(SHARD, POSITION, 7),),
+    origin=Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True),
 )  # fmt: skip
 RECORDED: list[Record] = [
     CHANGE,

@@ -3,9 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.plain import dump, load
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
+from shardmerge.spark_sink.rebuilding.route_changes import ChangedOrigin, ChangedWhere
 
 TARGET = TargetTable("merged", "t")
 RECORD = RebuildRecord(
@@ -24,6 +26,19 @@ def test_a_record_says_where_everything_is() -> None:
 
 def test_a_record_is_stored_as_text() -> None:
     assert load(RebuildRecord, dump(RECORD)) == RECORD
+
+
+def test_a_record_says_what_changes_in_the_route() -> None:
+    apart = Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True)
+    assert RECORD.changes == ()
+    held = replace(RECORD, origin=apart, origin_before=apart)
+    assert held.changes == (), "a table that is made anew because shards are held"
+    changed = replace(RECORD, where="a", where_before="b", origin=apart)
+    assert changed.changes == (
+        ChangedWhere(TARGET, "b", "a"),
+        ChangedOrigin(TARGET, NO_ORIGIN, apart),
+    )
+    assert load(RebuildRecord, dump(changed)) == changed
 
 
 def test_a_rebuild_is_open_until_the_shadow_has_its_place_or_is_dropped() -> None:

@@ -10,9 +10,10 @@ from shardmerge.schemas.records.reloads import Reload
 from shardmerge.spark_sink.barrier.decisions import StatementKey, TargetDecisions
 from shardmerge.spark_sink.barrier.restarts import UNDONE
 from shardmerge.spark_sink.rebuilding.rebuild_rules import (
+    change_refused,
+    held_shards,
     obstacles,
     shadow_loads,
-    where_refused,
 )
 from tests.unit.spark_sink.decided import (
     EXPANDING,
@@ -60,6 +61,9 @@ def test_a_held_shard_has_to_be_released_first() -> None:
     held = decision(3, A, 30, hold=True)
     assert codes(known(held)) == [("SM-6504", False)]
     assert codes(known(held, decision(4, B, 40, releases=(A,)))) == []
+    of = known(held)
+    assert held_shards(of) == [A]
+    assert not obstacles(of, {key(1)}, [ROUTE], only_source_rows=False, may_be_held=True)
 
 
 def test_a_paused_shard_has_to_be_resumed_first() -> None:
@@ -110,9 +114,10 @@ def test_each_live_shard_is_loaded_at_its_last_gate() -> None:
     assert not any(one.is_complete or one.has_rows for one in loads)
 
 
-def refused(of: TargetDecisions, where: str, *routes: RoutingRule) -> str:
-    found = where_refused(of, routes or (ROUTE,), where)
-    assert found is None or (found.code, found.passes) == ("SM-6520", False)
+def refused(of: TargetDecisions, where: str | None, *routes: RoutingRule) -> str:
+    found = change_refused(of, routes or (ROUTE,), where)
+    code = "SM-6524" if where is None else "SM-6520"
+    assert found is None or (found.code, found.passes) == (code, False)
     return "" if found is None else found.text
 
 
@@ -129,6 +134,8 @@ def test_a_condition_may_name_the_columns_of_every_shard() -> None:
 def test_a_condition_belongs_to_one_route_of_the_target_alone() -> None:
     one, other = replace(ROUTE, table="a"), replace(ROUTE, table="b")
     assert "do not have one route" in refused(known(), "id > 3", one, other)
+    assert "do not have one route" in refused(known(), None, one, other)
+    assert refused(known(), None) == ""
     several = replace(ROUTE, table=r"(?P<name>.*)", target_table=r"\g<name>")
     assert "do not have one route" in refused(known(), "id > 3", several)
     assert "do not have one route" in refused(known(), "id > 3", replace(ROUTE, table="c"))

@@ -5,9 +5,13 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
+from shardmerge.schemas.model.policies import RoutePolicies
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.spark_sink.rebuilding.changed_where import (
+from shardmerge.spark_sink.rebuilding.route_changes import (
+    ChangedOrigin,
     ChangedWhere,
+    RouteChange,
     is_route_of,
     routes_in_force,
 )
@@ -54,3 +58,13 @@ def test_routes_of_other_targets_stay() -> None:
 def test_a_route_to_several_targets_is_no_targets_own() -> None:
     assert is_route_of(RULE, TARGET)
     assert not is_route_of(replace(RULE, target_table=r"\g<name>"), TARGET)
+
+
+def test_changed_origin_columns_count_as_a_changed_condition_does() -> None:
+    one, other = (Origin((OriginColumn(OriginPart.SHARD, name),)) for name in ("_a", "_b"))
+    changes: list[RouteChange] = [FIRST, ChangedOrigin(TARGET, NO_ORIGIN, one)]
+    [changed] = routes_in_force([RULE], changes)
+    assert (changed.where, changed.policies.origin) == ("b", one)
+    by_hand = replace(RULE, policies=RoutePolicies(origin=other))
+    assert routes_in_force([by_hand], changes)[0].policies.origin == other
+    assert routes_in_force([OTHER], changes) == (OTHER,)
