@@ -6,6 +6,8 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -28,6 +30,26 @@ MANY = 2_000
 """Rows of an INSERT, of which an event of the binlog has 1,600."""
 STANDS_S = 15.0
 """Longer than that, and than the broker's pause between two looks for such transactions."""
+
+
+@contextmanager
+def watched(play: Play, rest: ConnectRest, stack: LocalStack) -> Iterator[None]:
+    """With a watchdog beside, as in a pipeline: it restarts a task that fails."""
+    done = threading.Event()
+    repairs = repairs_of(play.pipeline, rest)
+    name = connector_name(play.pipeline, play.pipeline.sources[0])
+    watchdog = Watchdog(rest, [name], 1.0, repairs=repairs)
+    beside = threading.Thread(target=watchdog.run, args=(done,))
+    beside.start()
+    try:
+        yield
+    finally:
+        # Shown if the test fails.
+        print(rest.status(name), (stack.directory / "logs/connect.log").read_text()[-9_000:])
+        done.set()
+        beside.join()
+        for repair in repairs.values():
+            repair.close()
 
 
 @pytest.mark.timeout(600)
@@ -67,24 +89,13 @@ def test_rows_come_once_and_in_order_although_a_transaction_expires(
     finally:
         enough.set()
         writer.join()
-    done = threading.Event()
-    repairs = repairs_of(play.pipeline, rest)
-    watchdog = Watchdog(rest, [name], 1.0, repairs=repairs)
-    beside = threading.Thread(target=watchdog.run, args=(done,))
-    beside.start()
-    try:
-        with play.reader(play.topic("t")) as rows:
-            assert rows.ids(written[0] + 1) == list(range(written[0] + 1))
-    finally:
-        done.set()
-        beside.join()
-        for repair in repairs.values():
-            repair.close()
+    with watched(play, rest, stack), play.reader(play.topic("t")) as rows:
+        assert rows.ids(written[0] + 1) == list(range(written[0] + 1))
 
 
 @pytest.mark.timeout(600)
 def test_rows_of_a_transaction_that_is_read_again_come_once(
-    play: Play, rest: ConnectRest, monkeypatch: pytest.MonkeyPatch
+    play: Play, rest: ConnectRest, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_config, "_LATENCY", {**source_config._LATENCY, **NARROW})
     with play.sql() as run, play.reader(play.topic("t")) as rows:
@@ -97,7 +108,8 @@ def test_rows_of_a_transaction_that_is_read_again_come_once(
         run("INSERT INTO k VALUES (1)")
         run("UPDATE k SET id = 2")
         run(f"INSERT INTO t VALUES ({MANY})")
-        found = [rows.next()["after"]["n"] for _ in range(MANY + 1)]
+        with watched(play, rest, stack):
+            found = [rows.next()["after"]["n"] for _ in range(MANY + 1)]
         assert found == list(range(MANY + 1))
         with play.reader(play.topic("k")) as keyed:
             assert [keyed.next()["op"] for _ in range(3)] == ["c", "d", "c"]
