@@ -26,8 +26,11 @@ from shardmerge.connectors.access.kafka import assigned_consumer
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 
-_REQUEST_MS = 500
-"""Milliseconds for which the brokers keep a request open while nothing arrives."""
+_REQUEST_MS, _LONG_REQUEST_MS = 500, 2_500
+"""Milliseconds for which the brokers keep a request open while nothing arrives; and with ``_LONG``
+partitions. Each request and its answer name all of them, and librdkafka searches its lists from
+their beginnings: 10,000 partitions cost 0.28 of a processor at 500 ms."""
+_LONG = 2_000
 _MANY = 100
 """This many records in one wait are a backlog: the sink then need not wait for single rows. A
 consumer that is so far behind the sink goes on at the end."""
@@ -56,6 +59,7 @@ class Arrivals:
         """Partition of a topic in ``always`` → up to where the sink has read it."""
         self._found: set[Partition] = set()
         self._complete_at = 0.0
+        self._request_ms = _REQUEST_MS
 
     def follow(self, ends: Mapping[Partition, int]) -> bool:
         """Follow these partitions, and no others.
@@ -69,8 +73,12 @@ class Arrivals:
             added, because the request that is open does not name the new partition yet.
         """
         now = time.monotonic()
+        request_ms = _REQUEST_MS if len(ends) < _LONG else _LONG_REQUEST_MS
+        if request_ms != self._request_ms:
+            self.close()
         if self._consumer is None:
-            self._consumer = _consumer(self._kafka)
+            self._consumer = _consumer(self._kafka, request_ms)
+            self._request_ms = request_ms
         self._read_to = {p: end for p, end in ends.items() if p.topic in self._always}
         if gone := self._followed - ends.keys():
             self._leave(gone)
@@ -78,7 +86,7 @@ class Arrivals:
             asked = [TopicPartition(p.topic, p.number, ends[p]) for p in added]
             self._consumer.incremental_assign(asked)
             self._followed |= added
-            self._complete_at = now + 2 * _REQUEST_MS / 1000
+            self._complete_at = now + 2 * request_ms / 1000
         return now >= self._complete_at
 
     def wait(self, timeout_s: float, *, rows: bool) -> bool:
@@ -142,13 +150,13 @@ class Arrivals:
             self._followed -= partitions
 
 
-def _consumer(kafka: Kafka) -> Consumer:
+def _consumer(kafka: Kafka, request_ms: int) -> Consumer:
     made = assigned_consumer(
         kafka,
         "shardmerge-sink-arrivals",
         {
             "client.id": "shardmerge-sink-arrivals",
-            "fetch.wait.max.ms": _REQUEST_MS,
+            "fetch.wait.max.ms": request_ms,
             "fetch.error.backoff.ms": 100,
             # The records are thrown away, so few are fetched ahead.
             "fetch.message.max.bytes": 1_024,

@@ -34,9 +34,10 @@ _DESCRIBE_S = 5.0
 """Seconds after which the topics of an unchanged list are described again. A topic whose rows are
 about to be applied is described just before (``identify``): if it was made anew between two lists,
 only its id shows that."""
-_ASK_SHARE = 20
+LIST_SHARE, _DESCRIBE_SHARE = 20, 50
 """A question about topics is repeated only after this many times the time that its answer took,
-unless there is a reason: there may be thousands of topics."""
+unless there is a reason: there may be thousands of topics. The list shows topics whose first rows
+wait."""
 SILENT_S = 20.0
 """Seconds of refusals after which a client is made anew.
 
@@ -242,7 +243,7 @@ class DescribedTopics:
         known = {name: topic.partitions for name, topic in self.row_topics.items()}
         if now >= self._describe_at:
             found = self._offsets.described(counts)
-            self._describe_at = ask_again(now, _DESCRIBE_S)
+            self._describe_at = ask_again(now, _DESCRIBE_S, _DESCRIBE_SHARE)
         elif known != counts:
             same = {name for name in counts if known.get(name) == counts[name]}
             found = self._offsets.described(counts.keys() - same)
@@ -272,7 +273,13 @@ class DescribedTopics:
         self._identified.update(names)
 
 
-def ask_again(since: float, pause_s: float) -> float:
-    """When to repeat a question that was asked at ``since`` and is answered now."""
+def ask_again(since: float, pause_s: float, share: int = LIST_SHARE) -> float:
+    """When to repeat a question that was asked at ``since`` and is answered now.
+
+    Args:
+        since: Monotonic seconds.
+        pause_s: At least so many seconds later.
+        share: At least so many times the time that the answer took later.
+    """
     now = time.monotonic()
-    return since + max(pause_s, _ASK_SHARE * (now - since))
+    return since + max(pause_s, share * (now - since))

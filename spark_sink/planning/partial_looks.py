@@ -18,7 +18,7 @@ FEW = 100
 """Of so few partitions, or parts of them, all ends are asked for in every round."""
 _WARM_S = 5.0
 """Seconds for which a partition stays warm."""
-_CALM_SHARE, _AWAITED_SHARE = 20, 3
+_CALM_SHARE, _AWAITED_SHARE = 50, 3
 """All ends are asked for again after this many times the time that the answer took: while nothing
 depends on it, and while statements or rows wait for what it shows."""
 

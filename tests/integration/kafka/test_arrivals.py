@@ -12,6 +12,7 @@ from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka import arrivals
 from shardmerge.spark_sink.kafka.arrivals import Arrivals
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
 from shardmerge.spark_sink.kafka.topic_tail import TailEnd, TailRecord, TopicTail
@@ -108,6 +109,22 @@ def test_a_backlog_is_left_alone_until_somebody_waits_for_rows_again(
         followed.wait(0.1, rows=True)
     send(producer, ROWS)
     assert waited(followed, LONG_S, rows=True) == (True, False)
+
+
+def test_of_many_partitions_a_row_ends_a_wait_as_soon(
+    followed: Arrivals, producer: Producer, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The brokers keep the request open for longer then, and a new client is made for that."""
+    monkeypatch.setattr(arrivals, "_LONG", 3)
+    ends = ends_of(stack, DDL, ROWS, OTHERS)
+    assert not followed.follow(ends)
+    deadline = time.monotonic() + LONG_S
+    while not followed.follow(ends):
+        assert time.monotonic() < deadline
+        assert not followed.wait(0.1, rows=True)
+    send(producer, ROWS)
+    assert waited(followed, LONG_S, rows=True) == (True, False)
+    assert followed.rows_of == {Partition(ROWS, 0)}
 
 
 def test_decisions_that_were_read_already_end_no_wait(

@@ -50,7 +50,7 @@ def test_only_topics_that_are_new_or_were_changed_are_described() -> None:
 
 def test_a_topic_that_was_made_anew_is_noticed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "_DESCRIBE_S", 0.0)
-    monkeypatch.setattr(offsets, "_ASK_SHARE", 0)
+    monkeypatch.setattr(offsets, "_DESCRIBE_SHARE", 0)
     brokers = Brokers(a=ONE)
     described = DescribedTopics(cast(Any, brokers))
     described.renew({"a": 1})

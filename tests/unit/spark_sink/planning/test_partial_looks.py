@@ -33,8 +33,8 @@ def test_of_many_only_those_are_asked_for_in_which_records_arrived() -> None:
 
 def test_all_are_asked_for_again_after_a_share_of_the_time_that_the_answer_took() -> None:
     looks = looked(took_s=0.5)
-    assert looks.wanted(MANY, FEW, 10.4, is_calm=True) is not None
-    assert looks.wanted(MANY, FEW, 10.5, is_calm=True) is None
+    assert looks.wanted(MANY, FEW, 25.4, is_calm=True) is not None
+    assert looks.wanted(MANY, FEW, 25.5, is_calm=True) is None
 
 
 def test_the_parts_of_a_shared_partition_count() -> None:
