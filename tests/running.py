@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from urllib.request import urlopen
@@ -29,6 +31,19 @@ def with_tests() -> dict[str, str]:
     """This process's environment, for one that imports modules of the tests."""
     paths = [*filter(None, sys.path), str(Path(__file__).parents[1])]
     return {**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": os.pathsep.join(paths)}
+
+
+@contextmanager
+def holding(script: str, *arguments: str) -> Iterator[None]:
+    """A process that runs a script, from when it has printed ``held``; it is killed at the end."""
+    command = [sys.executable, "-c", script, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=with_tests()) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"held\n"
+            yield
+        finally:
+            process.send_signal(signal.SIGKILL)
 
 
 class Running:

@@ -136,10 +136,8 @@ class RebuildRun:
 
     def _begun_otherwise(self, record: RebuildRecord) -> Obstacle | None:
         """Why an open rebuild is not the one that the operator wants."""
-        changes, hint = (
-            self._wishes.changes,
-            "run the command without --with, or give the rebuild up with --abort",
-        )
+        changes = self._wishes.changes
+        hint = "run the command without --with, or give the rebuild up with --abort"
         begun = f"rebuild {record.number} of {self._target} has begun without"
         if changes.where not in (None, record.where):
             return Obstacle("SM-6521", f"{begun} this condition", hint)

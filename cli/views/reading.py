@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pymysql
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka.admin import AdminClient
 from pymysql.cursors import Cursor
 
@@ -25,6 +25,7 @@ from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
+from shardmerge.connectors.kafka.group_members import group_members
 from shardmerge.connectors.kafka.lease_group import lease_group, sinks_in_group
 from shardmerge.connectors.kafka.record_formats import record_format
 from shardmerge.connectors.kafka.topic_reader import TopicReader
@@ -138,7 +139,7 @@ def _agents(
     """Workers of the agents' group, and what of their input they have not finished."""
     group = f"{pipeline.name}-agents"
     try:
-        workers = _members(admin, group)
+        workers = len(group_members(admin, group, TIMEOUT_S))
         asked = [ConsumerGroupTopicPartitions(group)]
         answered = admin.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)[group]
         committed = {(p.topic, p.partition): p.offset for p in answered.result().topic_partitions}
@@ -152,17 +153,6 @@ def _agents(
         # Counted, not subtracted: a connector's commit markers are offsets without a record.
         undecided += sum(1 for _ in reader.records(replace(extent, begin=begin)))
     return AgentsState(workers, undecided), ()
-
-
-def _members(admin: AdminClient, group: str) -> int:
-    """How many members a consumer group has; 0 before the first one joined it."""
-    try:
-        told = admin.describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group].result()
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-            return 0
-        raise
-    return len(told.members)
 
 
 def _connectors(pipeline: Pipeline) -> tuple[tuple[ConnectorState, ...], tuple[str, ...]]:

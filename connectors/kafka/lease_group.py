@@ -6,12 +6,14 @@ these sinks run.
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from shardmerge.connectors.access.kafka import client_error
 from shardmerge.connectors.access.lease_names import STANDBYS, Sinks
 from shardmerge.schemas.pipeline.settings import Kafka
+
+from .group_members import group_members
 
 _ANSWER_S = 5.0
 
@@ -33,11 +35,8 @@ def sinks_in_group(kafka: Kafka, admin: AdminClient, group: str) -> Sinks:
         StackError: Kafka does not answer.
     """
     try:
-        asked = admin.describe_consumer_groups([group], request_timeout=_ANSWER_S)
-        members = asked[group].result(2 * _ANSWER_S).members
+        members = group_members(admin, group, _ANSWER_S)
     except KafkaException as error:
-        if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-            return Sinks()
         raise client_error(kafka, error, f"the group {group}") from error
     hosts: dict[bool, list[str]] = {True: [], False: []}
     for member in members:

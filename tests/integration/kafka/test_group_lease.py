@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,10 +15,9 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.spark_sink.targets.iceberg.lease import SILENCE_S, GroupLease
-from tests.running import wait_for, with_tests
+from tests.running import holding, wait_for
 
 TOPIC = "lease.ddl"
-ROOT = Path(__file__).resolve().parents[3]
 LONG_S = 30
 HOLDER = """
 import sys, time
@@ -88,15 +82,8 @@ def test_a_standby_takes_nothing_from_the_writer_and_follows_when_it_leaves(
 def test_a_sink_that_was_killed_loses_the_lease(
     kafka: Kafka, leases: Callable[[], GroupLease], request: pytest.FixtureRequest
 ) -> None:
-    command = [sys.executable, "-c", HOLDER, kafka.bootstrap_servers, request.node.name]
-    env = {**os.environ, **with_tests()}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, cwd=ROOT) as holder:
-        try:
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == b"held\n"
-            waiting = leases()
-            assert not waiting.wait(2)
-        finally:
-            holder.send_signal(signal.SIGKILL)
+    with holding(HOLDER, kafka.bootstrap_servers, request.node.name):
+        waiting = leases()
+        assert not waiting.wait(2)
     assert waiting.wait(LONG_S)
     assert waiting.renew() == 7

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +14,10 @@ from shardmerge.spark_sink.targets.mysql import lease as module
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.lease import MySqlLease
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
-from tests.running import wait_for
+from tests.running import holding, wait_for
 
 SERVERS = ("mysql80", "mariadb1011")
 CONTROL, PIPELINE = "shardmerge_lease", "p"
-ROOT = Path(__file__).resolve().parents[3]
 HOLDER = """
 import sys, time
 from tests.integration.mysql.test_lease import MySqlAddress, lease_at
@@ -86,17 +80,9 @@ def test_a_sink_that_was_killed_frees_the_lease_at_once(
     target: MySqlAddress, leases: Callable[[], MySqlLease]
 ) -> None:
     at = (target.host, str(target.port), target.user, target.password)
-    command = [sys.executable, "-c", HOLDER, *at]
-    # The tests' own folder is on the path only by the working directory.
-    env = {**os.environ, "PYTHONSAFEPATH": ""}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=env, cwd=ROOT) as holder:
-        try:
-            assert holder.stdout is not None
-            assert holder.stdout.readline() == b"held\n"
-            waiting = leases()
-            assert not waiting.wait(1)
-        finally:
-            holder.send_signal(signal.SIGKILL)
+    with holding(HOLDER, *at):
+        waiting = leases()
+        assert not waiting.wait(1)
     assert waiting.wait(1)
 
 
