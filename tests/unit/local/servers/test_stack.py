@@ -22,13 +22,29 @@ target = "merged.tbl"
 """
 
 
-def test_free_ports_are_distinct_and_free() -> None:
+def test_free_ports_are_distinct_and_none_is_occupied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ports of this machine, where another process may take one meanwhile."""
+
+    def odd_ones_are_occupied(port: int, name: str) -> None:
+        if port % 2:
+            raise StackError(f"port {port}, needed by {name}, is occupied")
+
+    monkeypatch.setattr(module, "require_free_port", odd_ones_are_occupied)
+
     ports = list(asdict(Ports.free()).values())
 
     assert len(set(ports)) == len(ports)
-    for port in ports:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
+    assert not any(port % 2 for port in ports)
+
+
+def test_without_enough_free_ports_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def occupied(port: int, name: str) -> None:
+        raise StackError(f"port {port}, needed by {name}, is occupied")
+
+    monkeypatch.setattr(module, "require_free_port", occupied)
+
+    with pytest.raises(StackError, match="no free ports between 20000 and 32000"):
+        Ports.free()
 
 
 def test_the_pipeline_file_of_a_stack_is_valid(tmp_path: Path) -> None:
