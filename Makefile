@@ -203,7 +203,7 @@ bench-failover: $(ARTIFACTS) | java ## Seconds until rows flow again when parts 
 
 .PHONY: bench-upgrade
 bench-upgrade: $(ARTIFACTS) | java ## Longest gap of rows while each part is replaced: OLD=revision by this tree; lost and doubled rows
-	@PYTHONPATH=. $(PY) benchmarks/rolling_upgrade.py --old $(or $(OLD),HEAD~1)
+	@PYTHONPATH=. $(PY) benchmarks/rolling_upgrade.py --old $(or $(OLD),HEAD~1) $(ARGS)
 
 .PHONY: bench-load
 bench-load: $(ARTIFACTS) | java ## Seconds of a first load: Debezium's snapshot, the sink's own, SELECT into LOAD DATA by hand; clients that read (ARGS="--rounds 3")

@@ -1,15 +1,16 @@
 """How long rows stand while each part is replaced by another version, and whether one is lost.
 
-Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION``
+Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION [--connect-workers 2]``
 
 The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two
-sinks with ``--standby``, two agents' workers. Sinks and workers run from an environment with the
-wheel of the old revision, which ``git archive`` gives, and Connect's worker has the jar that this
-environment compiles. The old revision must know every key of the pipeline file that this tree's
-local line writes. The configurations of the connectors and the packages of ``requirements.lock``
-are this tree's. Then, in the order of docs/how-to/upgrade.md, each part is told to end and started
-again from this tree: the sink that waits, the sink that writes, the worker that does not decide,
-the one that does, and Connect's worker, with this tree's jar.
+sinks with ``--standby``, two agents' workers; with ``--connect-workers 2`` Connect has two, too.
+Sinks and workers run from an environment with the wheel of the old revision, which ``git archive``
+gives, and Connect's workers have the jar that this environment compiles. The old revision must know
+every key of the pipeline file that this tree's local line writes. The configurations of the
+connectors and the packages of ``requirements.lock`` are this tree's. Then, in the order of
+docs/how-to/upgrade.md, each part is told to end and started again from this tree: the sink that
+waits, the sink that writes, the worker that does not decide, the one that does, and Connect's
+workers, with this tree's jar.
 
 For each part it prints the longest time in which no new row of a shard came into the target. At the
 end a column is added, and the tables are compared.
@@ -25,13 +26,17 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pymysql
 
 from benchmarks.failover import ENVIRONMENT, ROOT, Pipeline, Writer, compared, wait
+from shardmerge.local.install.artifacts import resolve
+from shardmerge.local.servers.connect import connect_spec
 from shardmerge.local.servers.processes import ProcessSpec
+from shardmerge.local.servers.stack import Ports
 from shardmerge.local.sigterm import end_on_sigterm
 from tests.levels import link_packages
 
@@ -45,6 +50,8 @@ artifacts = resolve(cache)
 print(with_exact_values(artifacts.plugin_path, cache, artifacts.java))
 """
 """Prints the folder of Debezium's plugins with the jar of the version that runs it."""
+_FIRST = "connect"
+"""The stack's own worker of Connect, which the watchdog asks."""
 _SETTLED_S = 5.0
 """Rows are watched for so long after a part is back."""
 
@@ -56,27 +63,34 @@ class MixedPipeline(Pipeline):
         has_other_jar: Whether the jar of that environment differs from this tree's.
     """
 
-    def __init__(self, directory: Path, python: Path) -> None:
+    def __init__(self, directory: Path, python: Path, connect_workers: int) -> None:
         self.python = str(python)
         super().__init__(directory)
-        self._worker_file = self.stack.directory / "connect" / "worker.properties"
-        self._plugins = self._plugin_path()
+        self.connect_workers = [_FIRST]
+        self._plugins = _plugin_path(self._worker_file(_FIRST))
         old = subprocess.run(
             [self.python, "-c", _PLUGINS, str(ROOT / ".local" / "cache")],
             check=True, text=True, stdout=subprocess.PIPE,
         ).stdout.strip()  # fmt: skip
         self.has_other_jar = old != self._plugins
-        self._set_plugin_path(old)
-        self.restart_connect()
+        self._restart_connect(_FIRST, old)
+        for number in range(2, connect_workers + 1):
+            self._add_connect(f"{_FIRST}-{number}", old)
 
-    def _plugin_path(self) -> str:
-        lines = self._worker_file.read_text(encoding="utf-8").splitlines()
-        return next(line.partition("=")[2] for line in lines if line.startswith("plugin.path="))
+    def _worker_file(self, worker: str) -> Path:
+        return self.stack.directory / worker / "worker.properties"
 
-    def _set_plugin_path(self, plugins: str) -> None:
-        text = self._worker_file.read_text(encoding="utf-8")
-        text = text.replace(f"plugin.path={self._plugin_path()}", f"plugin.path={plugins}")
-        self._worker_file.write_text(text, encoding="utf-8")
+    def _add_connect(self, name: str, plugins: str) -> None:
+        """Start a further worker of the same group."""
+        spec = connect_spec(
+            resolve(ROOT / ".local" / "cache"),
+            self.stack.directory / name,
+            Ports.free().connect,
+            self.stack.bootstrap_servers,
+            plugins=[Path(plugins)],
+        )
+        self.stack.add(replace(spec, name=name))
+        self.connect_workers.append(name)
 
     def _start(self, name: str, module: str, *options: str) -> None:
         env = {**ENVIRONMENT, "PYSPARK_PYTHON": self.python}
@@ -91,15 +105,22 @@ class MixedPipeline(Pipeline):
         self.specs[name] = replace(spec, argv=(sys.executable, *spec.argv[1:]), env=ENVIRONMENT)
         self.stack.add(self.specs[name])
 
-    def upgrade_connect(self) -> None:
-        """Tell Connect's worker to end, and start it with this tree's jar."""
-        self._set_plugin_path(self._plugins)
-        self.restart_connect()
+    def upgrade_connect(self, worker: str) -> None:
+        """Tell a worker of Connect to end, and start it with this tree's jar."""
+        self._restart_connect(worker, self._plugins)
 
-    def restart_connect(self) -> None:
-        """Tell Connect's worker to end, and start it again."""
-        self.stack.stop("connect")
-        self.stack.start("connect")
+    def _restart_connect(self, worker: str, plugins: str) -> None:
+        place = self._worker_file(worker)
+        text = place.read_text(encoding="utf-8")
+        before, after = f"plugin.path={_plugin_path(place)}", f"plugin.path={plugins}"
+        self.stack.stop(worker)
+        place.write_text(text.replace(before, after), encoding="utf-8")
+        self.stack.start(worker)
+
+
+def _plugin_path(worker_file: Path) -> str:
+    lines = worker_file.read_text(encoding="utf-8").splitlines()
+    return next(line.partition("=")[2] for line in lines if line.startswith("plugin.path="))
 
 
 class Watch:
@@ -169,11 +190,12 @@ def main() -> int:
     end_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--old", required=True, help="a revision of git")
+    parser.add_argument("--connect-workers", type=int, default=1)
     options = parser.parse_args()
     (ROOT / ".local").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="upgrade-", dir=ROOT / ".local") as place:
         python = old_environment(options.old, Path(place) / "old")
-        made = MixedPipeline(Path(place) / "line", python)
+        made = MixedPipeline(Path(place) / "line", python, options.connect_workers)
         try:
             return upgraded(made)
         finally:
@@ -193,7 +215,9 @@ def upgraded(made: MixedPipeline) -> int:
     replaced(made, "the worker that does not decide", lambda: made.upgrade(other))
     replaced(made, "the worker that decides", lambda: made.upgrade(decides))
     jar = "another" if made.has_other_jar else "the same"
-    replaced(made, f"Connect's worker, with {jar} jar", made.upgrade_connect)
+    for worker in reversed(made.connect_workers):
+        name = f"Connect's worker {worker!r}, with {jar} jar"
+        replaced(made, name, partial(made.upgrade_connect, worker))
     made.writers[1].at.run("ALTER TABLE app.tbl ADD upgraded INT")
     query = (
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'merged'"
