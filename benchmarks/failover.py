@@ -34,7 +34,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ from urllib.request import urlopen
 import pymysql
 
 from shardmerge.connectors.access.mysql import connect
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.line import Line
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.processes import ProcessSpec
@@ -59,6 +60,8 @@ ROUTES = (
 )
 PARTS = ("sink", "agents", "source", "connect")
 BOUND_S = 180.0
+_STILL_S = 60.0
+"""Rows that do not come within so many seconds in which no other comes are lost."""
 REPLICA_ID = 77
 ENVIRONMENT = {"PYTHONSAFEPATH": "1", "PYSPARK_PYTHON": sys.executable}
 
@@ -222,6 +225,11 @@ class Pipeline:
             return ""
         return next((line.rpartition(" ")[2] for line in lines if line.startswith(text)), "")
 
+    def connectors(self) -> str:
+        """The state of each connector."""
+        with closing(ConnectRest.of(self.line.pipeline.connect)) as rest:
+            return "\n".join(f"{name}: {rest.status(name)}" for name in rest.connectors())
+
     def active_sink(self) -> str:
         """The sink that writes, when the other one waits."""
         found: dict[str, str] = {}
@@ -268,15 +276,18 @@ class Pipeline:
         for writer in self.writers:
             self.until_row(writer, writer.last)
 
-    def close(self) -> None:
-        """End everything."""
+    def close(self, *, keeps_files: bool = False) -> None:
+        """End everything, and remove its files unless they are to be looked at."""
         for writer in self.writers:
             writer.go_on()
             writer.stop()
         for thread in self.threads:
             thread.join()
         self.line.stop()
-        self.line.clear()
+        if keeps_files:
+            print(f"logs: {self.line.directory}", file=sys.stderr)
+        else:
+            self.line.clear()
 
 
 def wait(is_so: Callable[[], bool], what: str, pause_s: float = 0.2) -> None:
@@ -408,8 +419,11 @@ def compared(made: Pipeline) -> tuple[int, int]:
         found = (lost, doubled)
         return found == (0, 0)
 
-    deadline = time.monotonic() + 60
+    # As long as rows come, whatever else the machine does.
+    before, deadline = found, time.monotonic() + _STILL_S
     while not is_equal() and time.monotonic() < deadline:
+        if found != before:
+            before, deadline = found, time.monotonic() + _STILL_S
         time.sleep(0.5)
     for writer in made.writers:
         writer.go_on()
@@ -440,6 +454,8 @@ def main() -> int:
                 print(f"{part} {len(seconds)}: {each:.1f} s", file=sys.stderr, flush=True)
             lost, doubled = compared(made)
             bad += lost + doubled
+            if bad:
+                print(made.connectors(), file=sys.stderr, flush=True)
             rows = sum(len(writer.at.run("SELECT v FROM app.log")) for writer in made.writers)
             p50, most = statistics.median(seconds), max(seconds)
             print(
@@ -450,7 +466,7 @@ def main() -> int:
             if options.json:
                 print(json.dumps({part: [round(each, 2) for each in seconds]}), flush=True)
     finally:
-        made.close()
+        made.close(keeps_files=bool(bad))
     return 1 if bad else 0
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pymysql
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 from pymysql.cursors import Cursor
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
@@ -22,6 +22,7 @@ from shardmerge.local.servers.connect import connect_spec
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.processes import Supervisor
 from shardmerge.local.servers.stack import LocalStack, Ports
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from tests.one_source import pipeline_of, rest
@@ -74,6 +75,7 @@ class Reader:
             }
         )
         self._consumer.assign([self._partition])
+        self._errors: list[str] = []
 
     def __enter__(self) -> Reader:
         return self
@@ -85,24 +87,34 @@ class Reader:
         """The next record's value with its offset; fails after a bound."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            message = self._consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                value: dict[str, Any] = json.loads(message.value())
+            if message := self._poll():
+                value: dict[str, Any] = json.loads(message.value() or b"null")
                 return {**value, "offset": message.offset()}
-        raise AssertionError(f"no further record on {self._partition.topic}")
+        (here,) = self._consumer.position([self._partition])
+        raise AssertionError(
+            f"no further record on {self._partition.topic}, which was read up to {here.offset} "
+            f"and ends at {self.high_watermark()}; the consumer said {self._errors}"
+        )
 
     def next_before(self, end: int) -> dict[str, Any] | None:
         """The next record's value below an end offset; None when there is none."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            message = self._consumer.poll(0.2)
-            if message is not None and message.error() is None:
-                value: dict[str, Any] = json.loads(message.value())
+            if message := self._poll():
+                value: dict[str, Any] = json.loads(message.value() or b"null")
                 return value
             (here,) = self._consumer.position([self._partition])
             if here.offset >= end:
                 return None
         raise AssertionError(f"{self._partition.topic} was not read up to {end}")
+
+    def _poll(self) -> Message | None:
+        message = self._consumer.poll(0.2)
+        if message is None or (error := message.error()) is None:
+            return message
+        # Such as that the topic is not there yet.
+        self._errors.append(str(error))
+        return None
 
     def ids(self, count: int) -> list[int]:
         """The column id of the next rows."""
@@ -151,6 +163,29 @@ def other_worker(
     finally:
         rest.close()
         supervisor.stop("connect")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What Connect says, beside each test that fails."""
+    report = yield
+    stack = getattr(item, "funcargs", {}).get("stack")
+    if report.failed and call.when == "call" and isinstance(stack, LocalStack):
+        report.sections.append(("Kafka Connect", _said_by_connect(stack)))
+    return report
+
+
+def _said_by_connect(stack: LocalStack) -> str:
+    """The state of each connector, and the last lines of the worker's log."""
+    with closing(ConnectRest(stack.connect_url, patience_s=0.0)) as asked:
+        try:
+            states = [f"{name}: {asked.status(name)}" for name in asked.connectors()]
+        except StackError as error:
+            states = [str(error)]
+    log = (stack.directory / "logs" / "connect.log").read_text(encoding="utf-8").splitlines()
+    return "\n".join(states + log[-60:])
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ STANDS_S = 15.0
 
 
 @contextmanager
-def watched(play: Play, rest: ConnectRest, stack: LocalStack) -> Iterator[None]:
+def watched(play: Play, rest: ConnectRest) -> Iterator[None]:
     """With a watchdog beside, as in a pipeline: it restarts a task that fails."""
     done = threading.Event()
     repairs = repairs_of(play.pipeline, rest)
@@ -44,8 +44,6 @@ def watched(play: Play, rest: ConnectRest, stack: LocalStack) -> Iterator[None]:
     try:
         yield
     finally:
-        # Shown if the test fails.
-        print(rest.status(name), (stack.directory / "logs/connect.log").read_text()[-9_000:])
         done.set()
         beside.join()
         for repair in repairs.values():
@@ -89,13 +87,13 @@ def test_rows_come_once_and_in_order_although_a_transaction_expires(
     finally:
         enough.set()
         writer.join()
-    with watched(play, rest, stack), play.reader(play.topic("t")) as rows:
+    with watched(play, rest), play.reader(play.topic("t")) as rows:
         assert rows.ids(written[0] + 1) == list(range(written[0] + 1))
 
 
 @pytest.mark.timeout(600)
 def test_rows_of_a_transaction_that_is_read_again_come_once(
-    play: Play, rest: ConnectRest, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+    play: Play, rest: ConnectRest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_config, "_LATENCY", {**source_config._LATENCY, **NARROW})
     with play.sql() as run, play.reader(play.topic("t")) as rows:
@@ -108,7 +106,7 @@ def test_rows_of_a_transaction_that_is_read_again_come_once(
         run("INSERT INTO k VALUES (1)")
         run("UPDATE k SET id = 2")
         run(f"INSERT INTO t VALUES ({MANY})")
-        with watched(play, rest, stack):
+        with watched(play, rest):
             found = [rows.next()["after"]["n"] for _ in range(MANY + 1)]
         assert found == list(range(MANY + 1))
         with play.reader(play.topic("k")) as keyed:
