@@ -2,8 +2,8 @@
 
 Usage: ``python benchmarks/failover.py [--parts sink,agents,source:5,connect] [--rounds 20]``
 
-A line of its own: two shards on two servers, two sinks with ``--standby``, two agents' workers, and
-writers that insert, change and delete all the time. Each round kills one process with SIGKILL (not
+A line of its own: two shards on two servers, two sinks with ``--standby``, two agents' workers, the
+watchdog, and writers that insert, change and delete all the time. Each round kills one process with SIGKILL (not
 its children), waits until the pipeline has recovered, and starts the killed one again, which waits
 then:
 
@@ -181,6 +181,11 @@ class Pipeline:
                 agents, "shardmerge.agents.app", "--pipeline", file,
                 "--datadir", str(directory / agents), "--web-port", str(free.web),
             )  # fmt: skip
+        # As deployments have it: a task of Connect's that fails stands until it is restarted.
+        self._start(
+            "watchdog", "shardmerge.cli.main", "run", "--pipeline", file, "--without", "agents",
+            "--without", "sink", "--directory", str(directory / "watchdog"),
+        )  # fmt: skip
         sources = [At(source.port) for source in self.line.pipeline.sources]
         self.target = At(self.line.pipeline.target.port)
         self.writers = [Writer(at, number) for number, at in enumerate(sources, 1)]
