@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import OffsetSpec
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from shardmerge.connectors.access.kafka import admin_client, assigned_consumer, client_error
+from shardmerge.connectors.access.kafka import assigned_consumer, client_error
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 
-from .partition_offsets import partition_offsets
+from .partition_offsets import partition_begins, partition_ends
 
 _BATCH = 500
 _POLL_S = 0.5
@@ -46,14 +45,17 @@ class TopicReader:
     ) -> None:
         self._kafka = kafka
         self._timeout_s = timeout_s
-        self._admin = admin_client(kafka, client_id="shardmerge-topic-reader")
         self._known: set[str] = set()
+        own = {"log_level": 0, "client.id": "shardmerge-topic-reader"}
+        # Asks for offsets up to which nothing need be committed.
+        self._uncommitted = assigned_consumer(
+            kafka, group, {**own, "isolation.level": "read_uncommitted"}
+        )
         self._consumer = assigned_consumer(
             kafka,
             group,
             {
-                "log_level": 0,
-                "client.id": "shardmerge-topic-reader",
+                **own,
                 "enable.partition.eof": True,
                 # The end of a partition is seen in an empty answer, which comes only after this
                 # time.
@@ -74,6 +76,7 @@ class TopicReader:
 
     def close(self) -> None:
         """Leave Kafka."""
+        self._uncommitted.close()
         self._consumer.close()
 
     def extents(self, topics: Sequence[str]) -> tuple[Extent, ...]:
@@ -143,29 +146,18 @@ class TopicReader:
                     return
 
     def _extents(self, topics: Sequence[str]) -> tuple[Extent, ...]:
-        known = self._admin.list_topics(timeout=self._timeout_s).topics
+        known = self._uncommitted.list_topics(timeout=self._timeout_s).topics
         partitions = [
-            TopicPartition(name, number)
+            (name, number)
             for name in topics
             if name in known
             for number in sorted(known[name].partitions)
         ]
-        begins = self._offsets(partitions, OffsetSpec.earliest(), committed=False)
-        ends = self._offsets(partitions, OffsetSpec.latest(), committed=True)
+        begins = partition_begins(self._uncommitted, partitions, self._timeout_s)
+        ends = partition_ends(self._consumer, partitions, self._timeout_s)
         # Asked last, so that it is never below the end.
-        highs = self._offsets(partitions, OffsetSpec.latest(), committed=False)
-        return tuple(
-            Extent(p.topic, p.partition, begins[at], ends[at], highs[at])
-            for p in partitions
-            if (at := (p.topic, p.partition)) in ends
-        )
-
-    def _offsets(
-        self, partitions: Sequence[TopicPartition], spec: OffsetSpec, *, committed: bool
-    ) -> dict[tuple[str, int], int]:
-        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        asked = dict.fromkeys(partitions, spec)
-        return partition_offsets(self._admin, asked, isolation, self._timeout_s)
+        highs = partition_ends(self._uncommitted, partitions, self._timeout_s)
+        return tuple(Extent(*at, begins[at], ends[at], highs[at]) for at in partitions)
 
     def _unanswered(self, error: KafkaException) -> StackError:
         return client_error(self._kafka, error)

@@ -7,19 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from confluent_kafka import (
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    TopicCollection,
-    TopicPartition,
-    Uuid,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka.admin import TopicDescription
 
-from shardmerge.connectors.access.kafka import admin_client, client_error
+from shardmerge.connectors.access.kafka import admin_client, assigned_consumer, client_error
 from shardmerge.connectors.event_log import logger
-from shardmerge.connectors.kafka.partition_offsets import asked_offsets
+from shardmerge.connectors.kafka.partition_offsets import partition_ends
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -51,7 +44,7 @@ class OffsetReader:
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
-        self._admin = self._client()
+        self._clients = _Clients(kafka)
         self._refused_since: float | None = None
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
@@ -62,7 +55,7 @@ class OffsetReader:
         """
         with self._renewing():
             try:
-                metadata = self._admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics
+                metadata = self._clients.admin.list_topics(timeout=_REQUEST_TIMEOUT_S).topics
             except KafkaException as error:
                 raise client_error(self._kafka, error) from error
         found = {}
@@ -93,7 +86,7 @@ class OffsetReader:
             StackError: Kafka does not answer for one of them.
         """
         with self._renewing():
-            return self._asked_ends(partitions, IsolationLevel.READ_UNCOMMITTED)()
+            return self._ends(self._clients.uncommitted, partitions)
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """Whole partition → end offset of what is readable (read committed, exclusive).
@@ -102,20 +95,17 @@ class OffsetReader:
             StackError: Kafka does not answer for one of them.
         """
         with self._renewing():
-            return self._asked_ends(partitions, IsolationLevel.READ_COMMITTED)()
+            return self._ends(self._clients.committed, partitions)
 
     def both_ends(
         self, partitions: Iterable[Partition], readable: Iterable[Partition]
     ) -> tuple[dict[Partition, int], dict[Partition, int]]:
-        """``high_watermarks`` of partitions and ``stable_ends`` of readable ones, asked at once.
+        """``high_watermarks`` of partitions, and then ``stable_ends`` of readable ones.
 
         Raises:
             StackError: Kafka does not answer for one of them.
         """
-        with self._renewing():
-            watermarks = self._asked_ends(partitions, IsolationLevel.READ_UNCOMMITTED)
-            ends = self._asked_ends(readable, IsolationLevel.READ_COMMITTED)
-            return watermarks(), ends()
+        return self.high_watermarks(partitions), self.stable_ends(readable)
 
     def high_watermarks_and_topics(
         self, partitions: Iterable[Partition], topics: Collection[str]
@@ -126,17 +116,17 @@ class OffsetReader:
             StackError: Kafka does not answer for one of them.
         """
         with self._renewing():
-            watermarks = self._asked_ends(partitions, IsolationLevel.READ_UNCOMMITTED)
             described = self._asked_topics(topics)
-            return watermarks(), described()
+            return self._ends(self._clients.uncommitted, partitions), described()
 
     def _asked_topics(self, topics: Collection[str]) -> Callable[[], dict[str, RowTopic]]:
         """Ask for descriptions; the result waits for the answers."""
         names, asked = sorted(topics), dict[str, Future[TopicDescription]]()
+        admin = self._clients.admin
         try:
             for first in range(0, len(names), _CHUNK):
                 chunk = TopicCollection(names[first : first + _CHUNK])
-                asked |= self._admin.describe_topics(chunk, request_timeout=_REQUEST_TIMEOUT_S)
+                asked |= admin.describe_topics(chunk, request_timeout=_REQUEST_TIMEOUT_S)
         except KafkaException as error:
             raise client_error(self._kafka, error) from error
         return lambda: self._described(asked)
@@ -158,33 +148,19 @@ class OffsetReader:
             raise client_error(self._kafka, error) from error
         return found
 
-    def _asked_ends(
-        self, partitions: Iterable[Partition], isolation: IsolationLevel
-    ) -> Callable[[], dict[Partition, int]]:
-        """Ask for ends; the result waits for the answers."""
-        asked = {TopicPartition(p.topic, p.number): OffsetSpec.latest() for p in partitions}
-
-        def refusal(error: KafkaException) -> StackError:
-            names = sorted(f"{p.topic}/{p.partition}" for p in asked)
+    def _ends(self, client: Consumer, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        asked = [(partition.topic, partition.number) for partition in partitions]
+        try:
+            ends = partition_ends(client, asked, _REQUEST_TIMEOUT_S)
+        except KafkaException as error:
+            names = sorted(f"{topic}/{number}" for topic, number in asked)
             others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-            return StackError(
+            raise StackError(
                 f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
                 hint="see the brokers' logs",
                 code="SM-4101",
-            )
-
-        def answered() -> dict[Partition, int]:
-            try:
-                ends = answers()
-            except KafkaException as error:
-                raise refusal(error) from error
-            return {Partition(topic, number): end for (topic, number), end in ends.items()}
-
-        try:
-            answers = asked_offsets(self._admin, asked, isolation, _REQUEST_TIMEOUT_S)
-        except KafkaException as error:
-            raise refusal(error) from error
-        return answered
+            ) from error
+        return {Partition(topic, number): end for (topic, number), end in ends.items()}
 
     @contextmanager
     def _renewing(self) -> Iterator[None]:
@@ -197,15 +173,29 @@ class OffsetReader:
                 self._refused_since = now
             elif now - self._refused_since >= SILENT_S:
                 log.warning("kafka_client_renewed", client="offsets")
-                self._admin, self._refused_since = self._client(), now
+                self._clients, self._refused_since = _Clients(self._kafka), now
             raise
         self._refused_since = None
 
-    def _client(self) -> AdminClient:
-        # The client does not log: a query that fails raises an error, which is logged once.
-        # Two questions at once are two small packets: Nagle's algorithm would hold the second back.
-        named = {"client_id": "shardmerge-sink-offsets", "socket_nagle_disable": True}
-        return admin_client(self._kafka, **named)
+
+class _Clients:
+    """Of one broker connection each. They do not log: a query that fails raises an error.
+
+    Attributes:
+        admin: Asks for topics.
+        uncommitted: Asks for ends, open transactions included.
+        committed: Asks for ends of what can be read.
+    """
+
+    def __init__(self, kafka: Kafka) -> None:
+        name = "shardmerge-sink-offsets"
+        # Questions are small packets: Nagle's algorithm would hold the second of two back.
+        self.admin = admin_client(kafka, client_id=name, socket_nagle_disable=True)
+        own = {"client.id": name, "log_level": 0, "socket.nagle.disable": True}
+        self.uncommitted = assigned_consumer(
+            kafka, name, {**own, "isolation.level": "read_uncommitted"}
+        )
+        self.committed = assigned_consumer(kafka, name, own)
 
 
 def _topic_id(told: Uuid | None) -> str:

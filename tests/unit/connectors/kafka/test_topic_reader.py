@@ -10,7 +10,7 @@ from shardmerge.connectors.kafka import topic_reader
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
-from tests.toy_admin import ToyAdmin
+from tests.toy_client import ToyClient
 
 NOBODY = "127.0.0.1:1"
 
@@ -42,8 +42,8 @@ def leaders(
 ) -> TopicReader:
     """A reader of two partitions of ``a``; the answers are those for partition 1."""
     coming = iter(answers)
-    admin = ToyAdmin(lambda _topic, number: 7 if number == 0 else next(coming), {"a": 2})
-    monkeypatch.setattr(topic_reader, "admin_client", lambda _, **__: admin)
+    client = ToyClient(lambda _topic, number: 7 if number == 0 else next(coming), {"a": 2})
+    monkeypatch.setattr(topic_reader, "assigned_consumer", lambda *_: client)
     monkeypatch.setattr(topic_reader, "_LEADER_PAUSE_S", 0.0)
     return TopicReader(Kafka(NOBODY), timeout_s)
 
