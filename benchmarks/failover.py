@@ -3,9 +3,9 @@
 Usage: ``python benchmarks/failover.py [--parts sink,agents,source:5,connect] [--rounds 20]``
 
 A line of its own: two shards on two servers, two sinks with ``--standby``, two agents' workers, the
-watchdog, and writers that insert, change and delete all the time. Each round kills one process with SIGKILL (not
-its children), waits until the pipeline has recovered, and starts the killed one again, which waits
-then:
+watchdog, and writers that insert, change and delete all the time. Each round kills one process with
+SIGKILL (not its children), waits until the pipeline has recovered, and starts the killed one again,
+which waits then:
 
 * ``sink``: the one that writes. Recovered: a row that was written after the kill is in the target.
 * ``agents``: the worker that decides. Recovered: a column that was added after the kill is there.

@@ -5,9 +5,9 @@ Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION [--con
 The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two
 sinks with ``--standby``, two agents' workers; with ``--connect-workers 2`` Connect has two, too.
 Sinks, workers and watchdog run from an environment with the wheel of the old revision, which ``git
-archive`` gives, and Connect's workers have the jar that this environment compiles. The old revision must know
-every key of the pipeline file that this tree's local line writes. The configurations of the
-connectors and the packages of ``requirements.lock`` are this tree's. Then, in the order of
+archive`` gives, and Connect's workers have the jar that this environment compiles. The old revision
+must know every key of the pipeline file that this tree's local line writes. The configurations of
+the connectors and the packages of ``requirements.lock`` are this tree's. Then, in the order of
 docs/how-to/upgrade.md, each part is told to end and started again from this tree: the sink that
 waits, the sink that writes, the worker that does not decide, the one that does, Connect's workers,
 with this tree's jar, and the watchdog.
