@@ -58,7 +58,7 @@ RECORDS: dict[str, type[Record]] = {
 MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
 """Bytes of the marker and the fingerprint."""
-MAX_LATEST_BYTES = 1024 * 1024
+MAX_LATEST_BYTES = 2 * 1024 * 1024
 """Of the records that are kept since they were encoded; in memory they take ten times that."""
 _MOST_CONVERTED = 1_024
 """Tables, and columns, whose converted forms are remembered."""
@@ -91,24 +91,29 @@ class _Contract:
 class _Latest:
     """The records that were encoded last, by their bytes.
 
-    Several threads may use it: each step is one operation on a dict.
+    They are in two halves, and the older one is forgotten when the newer one is full. So what was
+    written just before is always known.
+
+    Several threads may use it: each step is one operation on a dict, or gives another dict.
     """
 
     def __init__(self) -> None:
         self._records: dict[bytes, Record] = {}
+        self._older: dict[bytes, Record] = {}
         self._bytes = 0
 
     def get(self, data: bytes) -> Record | None:
         """The record of which ``encode`` made these bytes; None when it was too long ago."""
-        return self._records.get(data)
+        return self._records.get(data) or self._older.get(data)
 
     def put(self, data: bytes, record: Record) -> None:
-        """Keep a record, and forget the others when they are too large together."""
-        if len(data) > MAX_LATEST_BYTES:
+        """Keep a record, and forget the older half when the newer one is too large."""
+        half = MAX_LATEST_BYTES // 2
+        if len(data) > half:
             return
         self._bytes += len(data)
-        if self._bytes > MAX_LATEST_BYTES:
-            self._records, self._bytes = {}, len(data)
+        if self._bytes > half:
+            self._older, self._records, self._bytes = self._records, {}, len(data)
         self._records[data] = record
 
 
