@@ -8,7 +8,10 @@ Usage: ``PYTHONPATH=. python benchmarks/agents_speed.py [--shards 1000] [--wide 
   records as Avro takes.
 * ``worker``: the same through one worker on a broker of its own, from the moment when all changes
   are readable until all decisions are. Reference: a producer that awaits the acknowledgement of
-  each of the four records that a change needs one after the other, and does nothing else.
+  each of the four records that a change needs one after the other, and does nothing else. Then the
+  same as the seconds that an ALTER of all shards at once takes, and as the worker's processor time
+  for each change, user and system, the reading for the pages included; the reference is processor
+  time of this process for the same changes as pure folds.
 * ``latency``: from a schema change's commit in Kafka until its decision is readable, one at a time.
   Reference: from the same commit until the schema change itself is readable.
 * ``recovery``: a worker with ``--wide`` shards of 50 columns is killed and started again, from its
@@ -20,8 +23,8 @@ Usage: ``PYTHONPATH=. python benchmarks/agents_speed.py [--shards 1000] [--wide 
   Reference: the same with ``SHARDMERGE_AGENTS_TABLE_COPIES=0``, so that it has to read the
   changelogs. (``--wide`` shards of 50 columns.)
 
-Everything is wall time; a killed worker's partitions are free after its session timeout of 6 s,
-which is part of the recovery.
+Everything else is wall time; a killed worker's partitions are free after its session timeout of
+6 s, which is part of the recovery.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -69,18 +73,28 @@ def tell(what: str, figure: float, unit: str, reference: float, ratio: float) ->
     print(f"{what:<44}{figure:>12,.1f} {unit:<6}{reference:>12,.1f} {ratio:>8.2f}", flush=True)
 
 
+def folded(mode: str, shards: int) -> tuple[Recorded, dict[tuple[str, int], int], float]:
+    """One change of each shard as pure folds.
+
+    Returns:
+        All records, how many there were in each partition before the changes, and the processor
+        seconds of the changes.
+    """
+    made = Recorded(mode=mode)
+    for number in range(shards):
+        ddl = f"CREATE TABLE tbl{number} (id bigint PRIMARY KEY, {NARROW})"
+        made.execute(f"s{1 + number % 2}", ddl, snapshot=True)
+    before = {place: len(records) for place, records in made.records.items()}
+    started = time.process_time()
+    for number in range(shards):
+        made.execute(f"s{1 + number % 2}", CHANGE.format(number))
+    return made, before, time.process_time() - started
+
+
 def fold(shards: int) -> None:
     """Decisions per second of processor time, of the folds alone."""
     for mode in MODES:
-        made = Recorded(mode=mode)
-        for number in range(shards):
-            ddl = f"CREATE TABLE tbl{number} (id bigint PRIMARY KEY, {NARROW})"
-            made.execute(f"s{1 + number % 2}", ddl, snapshot=True)
-        before = {place: len(records) for place, records in made.records.items()}
-        started = time.process_time()
-        for number in range(shards):
-            made.execute(f"s{1 + number % 2}", CHANGE.format(number))
-        seconds = time.process_time() - started
+        made, before, seconds = folded(mode, shards)
         written = [
             record.value
             for place, records in made.records.items()
@@ -131,18 +145,26 @@ def worker(stack: LocalStack, shards: int) -> None:
     for mode in MODES:
         with line(stack, mode) as made:
             create(made, shards, NARROW)
+            used = processor_s(made)
             for half, source in enumerate(made.sources):
                 changes = [CHANGE.format(number) for number in range(half, shards, 2)]
                 made.execute(source, *changes, together=shards)
             started = time.monotonic()
             until(lambda made=made: made.decided() >= made.events(), "decisions")  # type: ignore[misc]
-            rate = shards / (time.monotonic() - started)
+            seconds = time.monotonic() - started
+            busy = processor_s(made) - used
             changed = sum(
                 d.outcome is Outcome.EMIT and d.version > shards for d in made.decisions()
             )
         if not changed:
             raise AssertionError("the target was never changed")
-        tell(f"worker, {mode}: {shards:,} shards", rate, "1/s", reference, rate / reference)
+        what, rate = f"{mode}: {shards:,} shards", shards / seconds
+        tell(f"worker, {what}", rate, "1/s", reference, rate / reference)
+        tell(
+            f"ALTER at once, {what}", seconds, "s", shards / reference, seconds * reference / shards
+        )
+        per_change, alone = 1000 * busy / shards, 1000 * folded(mode, shards)[2] / shards
+        tell(f"processor a change, {what}", per_change, "ms", alone, per_change / alone)
 
 
 async def acknowledged(stack: LocalStack, count: int) -> float:
@@ -252,6 +274,13 @@ def _takeover(made: Line, name: str, *, copies: bool) -> float:
 def _partitions(made: Line, worker: str) -> str:
     """The partitions that a worker was last given."""
     return made.log(worker).rpartition("partitions_assigned")[2].partition("\n")[0]
+
+
+def processor_s(made: Line) -> float:
+    """The processor time that the worker has used, user and system."""
+    text = Path(f"/proc/{made.supervisor.pid('worker')}/stat").read_text(encoding="ascii")
+    user, system = text.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mib(made: Line) -> float:

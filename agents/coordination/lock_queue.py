@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from shardmerge.agents.coordination.state.shard_state import Made, Pending, ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
@@ -17,6 +18,9 @@ _OPTION = re.compile(r"[A-Z_]+( [A-Z_]+)* = .*|FORCE|(EN|DIS)ABLE KEYS", re.DOTA
 """Texts of actions (``schemas.ddl.describe``) that change no column, key or check."""
 _ORIGIN = re.compile(r"CREATE TABLE|RENAME (FROM|TO) .*", re.DOTALL)
 """Texts of actions that tell where a table came from, but not what changed in its schema."""
+
+_MOST_PAIRS = 1_024
+"""Pairs of schemas that are remembered as the same or not: shards have few different ones."""
 
 
 def with_queues(state: TargetState) -> TargetState:
@@ -71,6 +75,7 @@ def pending_change(
     return Pending(Made(actions, effect), post, version, change.position)
 
 
+@lru_cache(maxsize=_MOST_PAIRS)
 def is_same_table(one: ShardSchema, other: ShardSchema) -> bool:
     """Whether two schemas are the same in a join, and call their columns by the same names."""
     return _names_by_id(one) == _names_by_id(other) and have_one_value(one, other)

@@ -109,18 +109,6 @@ def classify(journal: JournalEntry | None, offset: int) -> Arrival:
     return Arrival.REPEATED if offset == expected - 1 else Arrival.PAST
 
 
-def journalled(record: SourceRecord, effects: Effects) -> Effects:
-    """A record's effects, with the row of its source partition's journal.
-
-    Args:
-        record: The record that was folded.
-        effects: What the fold gave.
-    """
-    done = to_bytes(JournalEntry(record.offset, Effects()))
-    key = journal_key(record.topic, record.partition)
-    return Effects({**effects.puts, key: done}, effects.sends)
-
-
 def at_hand_key(partition: int) -> bytes:
     """The row key of the records at hand in a partition of the table.
 

@@ -207,8 +207,7 @@ class Carrier:
             await self._perform(partition, entry)
 
     async def _fold_onto(self, group: RecordGroup, record: SourceRecord) -> None:
-        stored = group.get(journal.journal_key(record.topic, record.partition))
-        done = None if stored is None else journal.from_bytes(stored)
+        done = group.journal(record.topic, record.partition)
         arrival = journal.classify(done, record.offset)
         if arrival is Arrival.REPEATED and done is not None and done.effects != Effects():
             # Tables of the first format kept the effects here, and no records at hand.

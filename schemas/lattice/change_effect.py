@@ -24,6 +24,8 @@ from .joined import ShardSchema
 from .key_join import Constraint, PrimaryKey, constraints_of
 
 _CHARSET = "DEFAULT CHARACTER SET"
+_MOST_CHANGES = 256
+"""Changes whose effects are remembered: the shards of a target make the same ones."""
 _DROPPED = "\0"
 """Prefix for the name of a column that a change dropped. No column's name contains it."""
 
@@ -63,6 +65,13 @@ def change_effect(
         lineage: The lineage of columns of ``after``. A column that is not in it had the same name
             before.
     """
+    return _change_effect(before, after, tuple(lineage))
+
+
+@lru_cache(maxsize=_MOST_CHANGES)
+def _change_effect(
+    before: TableSchema, after: TableSchema, lineage: tuple[Lineage, ...]
+) -> ChangeEffect | None:
     old_names = {line.name.lower(): line.before.lower() for line in lineage}
     had = {column.name.lower() for column in before.columns}
     names = {column.name.lower() for column in after.columns}

@@ -28,6 +28,8 @@ def recounted(
         plus: Items without repeats; an item that is also in ``minus`` keeps its count.
         times: How many shards make this change.
     """
+    if minus == plus:
+        return counts
     changed = counts.mutate()
     for item in plus:
         changed[item] = changed.get(item, 0) + times

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from immutables import Map
 
@@ -28,6 +29,9 @@ from .join_cache import Constraints, Definitions, names_columns
 from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
 from .key_join import Constraint, constraints_of
 from .type_join import WIDE, TypeRules
+
+_MOST_DIFFERENCES = 256
+"""Pairs of schemas whose differences are remembered: the shards of a target have few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +64,11 @@ class JoinIndex:
         """
         if old is new:
             return self
-        before, after = _Local(old), _Local(new)
+        difference = _difference(old, new)
         return JoinIndex(
             self.shards + times * ((new is not None) - (old is not None)),
-            self._with_columns(before, after, times),
-            self._with_constraints(before, after, times),
+            self._with_columns(difference, times),
+            self._with_constraints(difference, times),
             recounted(self._charsets, _charset(old), _charset(new), times),
         )
 
@@ -108,15 +112,9 @@ class JoinIndex:
             collation=collation,
         )
 
-    def _with_columns(self, before: _Local, after: _Local, times: int) -> Map[str, Definitions]:
+    def _with_columns(self, difference: _Difference, times: int) -> Map[str, Definitions]:
         changed = self._columns.mutate()
-        for column_id in before.columns.keys() | after.columns.keys():
-            was, now = before.columns.get(column_id), after.columns.get(column_id)
-            if was == now and not (was and names_columns(was)):
-                continue
-            minus, plus = before.definition(column_id), after.definition(column_id)
-            if minus == plus:
-                continue
+        for column_id, minus, plus in difference.columns:
             known = changed.get(column_id) or Definitions(Map(), 0)
             definitions = known.changed(minus, plus, times)
             if definitions.shards:
@@ -125,13 +123,41 @@ class JoinIndex:
                 del changed[column_id]
         return changed.finish()
 
-    def _with_constraints(self, before: _Local, after: _Local, times: int) -> Constraints:
-        if before.has_constraints_of(after):
-            return self._constraints
-        minus, plus = before.constraints(), after.constraints()
+    def _with_constraints(self, difference: _Difference, times: int) -> Constraints:
+        minus, plus = difference.minus, difference.plus
         if minus == plus:
             return self._constraints
         return self._constraints.changed(minus - plus, plus - minus, times)
+
+
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """In what two schemas of a shard differ, as far as joins look at it.
+
+    Attributes:
+        columns: Identity, definitions before and definitions after, for each column that differs.
+        minus, plus: The constraints before and after; both are empty if they are the same.
+    """
+
+    columns: tuple[tuple[str, list[Column], list[Column]], ...]
+    minus: frozenset[Constraint]
+    plus: frozenset[Constraint]
+
+
+@lru_cache(maxsize=_MOST_DIFFERENCES)
+def _difference(old: ShardSchema | None, new: ShardSchema | None) -> _Difference:
+    before, after = _Local(old), _Local(new)
+    columns: list[tuple[str, list[Column], list[Column]]] = []
+    for column_id in before.columns.keys() | after.columns.keys():
+        was, now = before.columns.get(column_id), after.columns.get(column_id)
+        if was == now and not (was and names_columns(was)):
+            continue
+        minus, plus = before.definition(column_id), after.definition(column_id)
+        if minus != plus:
+            columns.append((column_id, minus, plus))
+    if before.has_constraints_of(after):
+        return _Difference(tuple(columns), frozenset(), frozenset())
+    return _Difference(tuple(columns), before.constraints(), after.constraints())
 
 
 def have_one_value(one: ShardSchema, other: ShardSchema) -> bool:

@@ -54,6 +54,8 @@ class SchemaPool:
                 ``plus``.
             plus: Schemas, one entry per use that begins; a schema may be in both.
         """
+        if minus == plus:
+            return self
         schemas, parts = self._schemas.mutate(), self._parts.mutate()
         renamed = self.renamed
         for schema in plus:

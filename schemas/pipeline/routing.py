@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import (
@@ -22,6 +23,8 @@ from shardmerge.schemas.model.policies import (
     RowsPolicy,
 )
 
+_MOST_ROUTED = 16_384
+"""Shards, for each rule, whose targets are remembered."""
 TOOLS_TABLES = r"_.+_(?:gho|ghc|ghr|del|new|old)"
 """Tables that gh-ost and pt-online-schema-change create beside a table: copies that they are
 filling, old tables that a cut-over leaves, gh-ost's log. Their rows duplicate the table's rows.
@@ -90,12 +93,7 @@ class RoutingRule:
 
     def match(self, shard: ShardId) -> TargetTable | None:
         """The target of a shard, or None when the rule does not match."""
-        groups = self._matched(shard)
-        if groups is None:
-            return None
-        return TargetTable(
-            _expand(self.target_database, groups), _expand(self.target_table, groups)
-        )
+        return _target(self._patterns, self.target_database, self.target_table, shard)
 
     def group_value(self, shard: ShardId, column: OriginColumn) -> str:
         """What the origin column of a group holds in the rows of a shard that the rule matches.
@@ -103,7 +101,7 @@ class RoutingRule:
         Raises:
             ValueError: The group's value does not fit the column.
         """
-        text = (self._matched(shard) or {}).get(column.group)
+        text = (_matched(self._patterns, shard) or {}).get(column.group)
         if text is None:
             raise ValueError(f"no expression of the route has the group {column.group}")
         return group_cell(text, column.column_type)
@@ -127,21 +125,35 @@ class RoutingRule:
                     return f"group {column.group} for origin column {column.name!r}: {error}"
         return ""
 
-    def _matched(self, shard: ShardId) -> dict[str, str] | None:
-        """The texts of the named groups in a shard's names; None when the rule does not match."""
-        if self.skip and re.fullmatch(self.skip, shard.table):
+    @property
+    def _patterns(self) -> tuple[str, str, str, str]:
+        return self.skip, self.source, self.database, self.table
+
+
+@lru_cache(maxsize=_MOST_ROUTED)
+def _target(
+    patterns: tuple[str, str, str, str], database: str, table: str, shard: ShardId
+) -> TargetTable | None:
+    """The target of a shard by a rule's patterns and templates; it is asked for at each change."""
+    groups = _matched(patterns, shard)
+    if groups is None:
+        return None
+    return TargetTable(_expand(database, groups), _expand(table, groups))
+
+
+def _matched(patterns: tuple[str, str, str, str], shard: ShardId) -> dict[str, str] | None:
+    """The texts of the named groups in a shard's names; None when the rule does not match."""
+    skip, *expressions = patterns
+    if skip and re.fullmatch(skip, shard.table):
+        return None
+    groups: dict[str, str] = {}
+    names = (shard.source, shard.database, shard.table)
+    for pattern, name in zip(expressions, names, strict=True):
+        found = re.fullmatch(pattern, name)
+        if found is None:
             return None
-        groups: dict[str, str] = {}
-        for pattern, name in (
-            (self.source, shard.source),
-            (self.database, shard.database),
-            (self.table, shard.table),
-        ):
-            found = re.fullmatch(pattern, name)
-            if found is None:
-                return None
-            groups.update({k: v or "" for k, v in found.groupdict().items()})
-        return groups
+        groups.update({k: v or "" for k, v in found.groupdict().items()})
+    return groups
 
 
 def route(rules: Sequence[RoutingRule], shard: ShardId) -> tuple[TargetTable, ...]:

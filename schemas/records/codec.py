@@ -23,6 +23,7 @@ from dataclasses import dataclass, is_dataclass
 from enum import Enum
 from functools import cache, lru_cache
 from importlib import import_module, resources
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeAlias, Union, get_args, get_origin
 
@@ -32,12 +33,14 @@ import fastavro
 
 from shardmerge.schemas.model.errors import ContractError, UnknownSchemaVersion
 from shardmerge.schemas.model.frozen import Hashed
+from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import TableSchema
 
 from .decisions import Decision, JoinedSchema
 from .earlier_codes import with_codes
 from .operator_commands import OperatorCommand
 from .plain import from_plain
-from .plain_fields import alternatives, record_writer
+from .plain_fields import PlainField, alternatives, plain_fields, record_writer
 from .progress import SinkProgress
 from .schema_changes import SchemaChange
 
@@ -55,10 +58,14 @@ RECORDS: dict[str, type[Record]] = {
 MARKER = b"\xc3\x01"
 HEADER_BYTES = 10
 """Bytes of the marker and the fingerprint."""
-MAX_LATEST_BYTES = 1024 * 1024
+MAX_LATEST_BYTES = 2 * 1024 * 1024
 """Of the records that are kept since they were encoded; in memory they take ten times that."""
 _MOST_CONVERTED = 1_024
 """Tables, and columns, whose converted forms are remembered."""
+_MOST_ENCODED = 1_024
+"""Values of each field of ``_REPEATED`` whose bytes are remembered."""
+_REPEATED = frozenset({TableSchema, ShardColumn})
+"""Of these the records of many shards hold the same, one or several in a field."""
 _NAMESPACE = "shardmerge"
 _PRIMITIVES = {str: "string", bool: "boolean", int: "long"}
 
@@ -71,37 +78,42 @@ class _Contract:
         header: Marker and fingerprint. Every record of this schema begins with them.
         text: The schema as JSON.
         compiled: The schema in the form that ``fastavro`` takes.
-        datum: Converts a record to the form that ``fastavro`` takes.
+        parts: Give the bytes of the fields, in order; each part is one field or several.
     """
 
     record_type: type[Record]
     header: bytes
     text: str
     compiled: Any
-    datum: Callable[[Any], Any]
+    parts: tuple[Callable[[Any], bytes], ...]
 
 
 class _Latest:
     """The records that were encoded last, by their bytes.
 
-    Several threads may use it: each step is one operation on a dict.
+    They are in two halves, and the older one is forgotten when the newer one is full. So what was
+    written just before is always known.
+
+    Several threads may use it: each step is one operation on a dict, or gives another dict.
     """
 
     def __init__(self) -> None:
         self._records: dict[bytes, Record] = {}
+        self._older: dict[bytes, Record] = {}
         self._bytes = 0
 
     def get(self, data: bytes) -> Record | None:
         """The record of which ``encode`` made these bytes; None when it was too long ago."""
-        return self._records.get(data)
+        return self._records.get(data) or self._older.get(data)
 
     def put(self, data: bytes, record: Record) -> None:
-        """Keep a record, and forget the others when they are too large together."""
-        if len(data) > MAX_LATEST_BYTES:
+        """Keep a record, and forget the older half when the newer one is too large."""
+        half = MAX_LATEST_BYTES // 2
+        if len(data) > half:
             return
         self._bytes += len(data)
-        if self._bytes > MAX_LATEST_BYTES:
-            self._records, self._bytes = {}, len(data)
+        if self._bytes > half:
+            self._older, self._records, self._bytes = self._records, {}, len(data)
         self._records[data] = record
 
 
@@ -112,10 +124,7 @@ def encode(record: Record) -> bytes:
     """The bytes of a record; equal records give equal bytes."""
     record_type: Any = type(record)
     contract = _current()[record_type]
-    buffer = io.BytesIO()
-    buffer.write(contract.header)
-    fastavro.schemaless_writer(buffer, contract.compiled, contract.datum(record))
-    data = buffer.getvalue()
+    data = contract.header + b"".join([part(record) for part in contract.parts])
     _LATEST.put(data, record)
     return data
 
@@ -226,7 +235,8 @@ def _datum(kind: Any) -> Callable[[Any], Any] | None:
         item = _datum(get_args(kind)[0])
         return list if item is None else lambda values: [item(value) for value in values]
     if is_dataclass(kind):
-        made = record_writer(kind, _datum)
+        record: Any = kind
+        made = record_writer(plain_fields(record), _datum)
         # Records of many shards hold the same tables and columns, whose hashes are remembered.
         is_hashed_once = isinstance(kind, type) and issubclass(kind, Hashed)
         return lru_cache(maxsize=_MOST_CONVERTED)(made) if is_hashed_once else made
@@ -255,7 +265,9 @@ def _current() -> dict[type[Record], _Contract]:
     folder = resources.files(__package__).joinpath("avro")
     return {
         record_type: _contract(
-            record_type, folder.joinpath(f"{name}.avsc").read_text(encoding="utf-8")
+            record_type,
+            folder.joinpath(f"{name}.avsc").read_text(encoding="utf-8"),
+            is_written=True,
         )
         for name, record_type in RECORDS.items()
     }
@@ -278,8 +290,79 @@ def _readers() -> dict[bytes, _Contract]:
     return {contract.header: contract for contract in (*earlier, *_current().values())}
 
 
-def _contract(record_type: type[Record], text: str) -> _Contract:
-    compiled = fastavro.parse_schema(json.loads(text))
-    return _Contract(
-        record_type, header_of(text), text, compiled, record_writer(record_type, _datum)
-    )
+def _contract(record_type: type[Record], text: str, *, is_written: bool = False) -> _Contract:
+    schema = json.loads(text)
+    parts = _parts(record_type, schema) if is_written else ()
+    return _Contract(record_type, header_of(text), text, fastavro.parse_schema(schema), parts)
+
+
+def _parts(record_type: Any, schema: Any) -> tuple[Callable[[Any], bytes], ...]:
+    """Functions that give the bytes of a record's fields, in order.
+
+    A record's bytes are those of its fields, one after the other. So the bytes of a field that many
+    records have alike are made once, and the fields between such fields are written together.
+    """
+    fields = {field.name: field for field in plain_fields(record_type)}
+    kinds = {each["name"]: each["type"] for each in schema["fields"]}
+    named: dict[str, Any] = {}
+    parts: list[Callable[[Any], bytes]] = []
+    for repeated, names in groupby(kinds, lambda name: name if _is_repeated(fields[name]) else ""):
+        members = [fields[name] for name in names]
+        known: set[str] = set()
+        write = _fields_writer(
+            [{"name": f.name, "type": _standalone(kinds[f.name], named, known)} for f in members]
+        )
+        parts.append(_remembered(members[0], write) if repeated else _together(members, write))
+    return tuple(parts)
+
+
+def _is_repeated(field: PlainField) -> bool:
+    """Whether it holds the columns of a table."""
+    return not _REPEATED.isdisjoint(get_args(field.kind))
+
+
+def _fields_writer(fields: list[Any]) -> Callable[[Any], bytes]:
+    """The function that writes a dict of some fields of a record, given as Avro's schema does."""
+    part = {"type": "record", "name": f"{_NAMESPACE}.Part", "fields": fields}
+    compiled = fastavro.parse_schema(part)
+
+    def write(datum: Any) -> bytes:
+        buffer = io.BytesIO()
+        fastavro.schemaless_writer(buffer, compiled, datum)
+        return buffer.getvalue()
+
+    return write
+
+
+def _together(fields: list[PlainField], write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    datum = record_writer(fields, _datum)
+    return lambda record: write(datum(record))
+
+
+def _remembered(field: PlainField, write: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    datum = _datum(field.kind)
+    assert datum is not None
+    value_of = attrgetter(field.path)
+    encoded = lru_cache(maxsize=_MOST_ENCODED)(lambda value: write({field.name: datum(value)}))
+    return lambda record: encoded(value_of(record))
+
+
+def _standalone(kind: Any, named: dict[str, Any], known: set[str]) -> Any:
+    """A type of a schema with the definition of each record where its name comes first.
+
+    Args:
+        kind: As the schema has it: a record that was defined before is a name.
+        named: The records that were defined before; those of this type are added.
+        known: Those that the type has defined up to here.
+    """
+    if isinstance(kind, list):
+        return [_standalone(member, named, known) for member in kind]
+    if isinstance(kind, str):
+        is_defined = kind in known or kind not in named
+        return kind if is_defined else _standalone(named[kind], named, known)
+    if kind["type"] == "array":
+        return {**kind, "items": _standalone(kind["items"], named, known)}
+    named[kind["name"]] = kind
+    known.add(kind["name"])
+    fields = [{**f, "type": _standalone(f["type"], named, known)} for f in kind["fields"]]
+    return {**kind, "fields": fields}

@@ -20,10 +20,13 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 from shardmerge.schemas.model.errors import ContractError
 
-from .plain_fields import alternatives, record_writer
+from .plain_fields import alternatives, plain_fields, record_writer
 from .plain_readers import reader
 
 T = TypeVar("T")
+
+_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
+"""One encoder for all values: ``json.dumps`` makes a new one at each call."""
 
 
 def to_plain(value: Any) -> Any:
@@ -61,9 +64,7 @@ def from_plain(cls: type[T], plain: Any) -> T:
 
 def dump(value: Any) -> bytes:
     """Canonical JSON of a value: equal values give equal bytes."""
-    return json.dumps(
-        to_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    ).encode()
+    return _text(to_plain(value)).encode()
 
 
 def load(cls: type[T], data: bytes) -> T:
@@ -81,7 +82,7 @@ def load(cls: type[T], data: bytes) -> T:
 
 @cache
 def _record_writer(cls: Any) -> Callable[[Any], dict[str, Any]]:
-    return record_writer(cls, _writer)
+    return record_writer(plain_fields(cls), _writer)
 
 
 @cache

@@ -7,7 +7,7 @@ record are beside the fields of the outer one.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -63,20 +63,20 @@ def alternatives(kind: Any) -> tuple[type, ...]:
 
 
 def record_writer(
-    cls: Any, writer: Callable[[Any], Callable[[Any], Any] | None]
+    fields: Iterable[PlainField], writer: Callable[[Any], Callable[[Any], Any] | None]
 ) -> Callable[[Any], dict[str, Any]]:
-    """The function that turns a record of a class into a dict of its plain fields.
+    """The function that turns a record into a dict of plain fields.
 
     It has one expression for each field: such functions are the agents' most frequent work.
 
     Args:
-        cls: A dataclass.
+        fields: Of the record's class, all of them or some.
         writer: Gives, for a field's type, the function that converts its value; None for a value
             that stays as it is.
     """
     scope: dict[str, Any] = {}
     items = []
-    for number, field in enumerate(plain_fields(cls)):
+    for number, field in enumerate(fields):
         value = f"record.{field.path}"
         if (write := writer(field.kind)) is not None:
             scope[f"write_{number}"] = write

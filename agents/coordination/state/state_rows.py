@@ -342,6 +342,7 @@ def _read_header(target: TargetTable, data: bytes) -> _StoredHeader:
     return from_plain(_StoredHeader, plain)
 
 
+@lru_cache(maxsize=4096)
 def _key(target: TargetTable, *names: str) -> bytes:
     """A row key; JSON, since names may hold any character."""
     parts = [target.database, target.table, *names]

@@ -260,12 +260,17 @@ def _skips(shard: ShardState | None) -> bool:
 
 def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
     """The shard with the pool's objects for its schemas."""
-    effective, hold, actual = shard.effective, shard.hold, shard.actual
-    if effective is not None:
-        effective = pool.one(effective)
-    if actual is not None:
-        actual = pool.one(actual)
+
+    def one(schema: ShardSchema | None) -> ShardSchema | None:
+        return None if schema is None else pool.one(schema)
+
+    effective, hold, actual = one(shard.effective), shard.hold, one(shard.actual)
     if hold is not None:
-        queue = tuple(replace(p, post=pool.one(p.post) if p.post else None) for p in hold.queue)
-        hold = replace(hold, post=pool.one(hold.post) if hold.post else None, queue=queue)
+        post, posts = one(hold.post), [one(pending.post) for pending in hold.queue]
+        pairs = list(zip(hold.queue, posts, strict=True))
+        if post is not hold.post or any(pending.post is not has for pending, has in pairs):
+            queue = tuple(replace(pending, post=has) for pending, has in pairs)
+            hold = replace(hold, post=post, queue=queue)
+    if effective is shard.effective and hold is shard.hold and actual is shard.actual:
+        return shard
     return replace(shard, effective=effective, hold=hold, actual=actual)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from shardmerge.agents.handling.effects import Effects, Send, SourceRecord, from_bytes, journal_key
+from shardmerge.agents.handling.effects import (
+    Effects,
+    JournalEntry,
+    Send,
+    SourceRecord,
+    from_bytes,
+    journal_key,
+    to_bytes,
+)
 from shardmerge.agents.handling.record_group import MAX_BYTES, MAX_RECORDS, RecordGroup
 
 ROWS = {b"a": b"1", b"b": b"2"}
@@ -23,8 +31,33 @@ def test_a_fold_sees_the_rows_that_the_records_before_it_leave():
     group = RecordGroup(ROWS)
     group.add(record(5), Effects({b"a": None, b"c": b"3"}))
     assert (group.get(b"a"), group.get(b"b"), group.get(b"c")) == (None, b"2", b"3")
-    assert sorted(group.keys()) == [b"b", b"c", journal_key("s1", 0)]
+    assert sorted(group.keys()) == [b"b", b"c"]
     assert ROWS == {b"a": b"1", b"b": b"2"}
+
+
+def test_a_row_is_read_from_the_table_once_for_all_records():
+    class Counting(dict[bytes, bytes]):
+        def get(self, key: bytes, default: object = None) -> bytes | None:  # type: ignore[override]
+            asked.append(key)
+            return super().get(key)
+
+    asked: list[bytes] = []
+    group = RecordGroup(Counting(ROWS))
+    for offset in range(3):
+        assert (group.get(b"a"), group.get(b"none")) == (b"1", None)
+        group.add(record(offset), Effects({b"c": b"3"}))
+    assert asked == [b"a", b"none"]
+
+
+def test_a_journal_tells_the_last_record_of_its_partition_whoever_wrote_it():
+    stored = to_bytes(JournalEntry(4, Effects()))
+    group = RecordGroup({journal_key("s1", 0): stored})
+    assert group.journal("s1", 0) == JournalEntry(4, Effects())
+    assert group.journal("s2", 0) is None
+    group.add(record(5), Effects())
+    group.add(record(0, "s2"), Effects())
+    assert [entry and entry.offset for entry in map(group.journal, ("s1", "s2"), (0, 0))] == [5, 0]
+    assert group.journal("s1", 1) is None
 
 
 def test_of_several_puts_of_a_row_the_last_one_counts_and_all_sends_stay_in_order():

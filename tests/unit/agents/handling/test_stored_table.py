@@ -5,15 +5,14 @@ from __future__ import annotations
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.handling.effects import (
     Effects,
-    JournalEntry,
     Send,
     SourceRecord,
     at_hand_key,
     journal_key,
-    journalled,
     to_bytes,
 )
 from shardmerge.agents.handling.memory_rows import MemoryRows
+from shardmerge.agents.handling.record_group import RecordGroup
 from shardmerge.agents.handling.stored_table import changelog, table_of
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import TargetTable
@@ -34,7 +33,10 @@ def test_records_at_hand_are_completed_wherever_their_worker_is_with_them() -> N
     effects = Effects({b"a": b"new", b"gone": None}, (Send("p.ddl", b"k", b"v"),))
     at = at_hand_key(1)
     record = SourceRecord("p.schema-log", 1, 7, None, b"")
-    hand = to_bytes(JournalEntry(7, journalled(record, effects)))
+    group = RecordGroup({})
+    group.add(record, effects)
+    assert group.at_hand is not None
+    hand = to_bytes(group.at_hand)
     before = [put(0, b"a", b"old", 1), put(1, b"gone", b"old", 1), put(2, at, hand, 1)]
     steps = [put(3, b"a", b"new", 1), put(4, b"gone", None, 1)]
     expected = {b"a": b"new", b"gone": None}
