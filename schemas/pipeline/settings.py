@@ -29,6 +29,8 @@ SNAPSHOT_MODES = frozenset(
     )
 )
 """What Debezium's ``snapshot.mode`` may be."""
+MODES_WITHOUT_ROWS = frozenset(("no_data", "never", "recovery"))
+"""Those with which a snapshot describes tables and reads no rows."""
 MAX_EPOCH = 999_999
 
 
