@@ -448,6 +448,36 @@ def test_nor_are_those_that_the_same_snapshot_is_still_to_bring(driver: Driver) 
     assert set(driver.runs.latest) == {A, B}
 
 
+def test_what_a_snapshot_brought_is_taken_back_before_the_load_that_it_ordered(
+    driver: Driver,
+) -> None:
+    driver.rows.applied = {A_ROWS: Applied(4)}
+    driver.decide(replace(decision(3, A, 70, snapshot=True), ts_ms=2_000))
+    driver.rounds(2)
+    assert driver.runs.latest[A].version == 3
+    driver.executed |= {key(3, -1)}
+    batch = driver.round()
+    # The load passes over the rows before its place. They were applied before it was ordered.
+    (task,) = [task for task in batch.tasks if task.stream.undoes]
+    assert (task.topic, task.end_offset) == (A_ROWS.topic, 4)
+    assert [segment.passed_over for segment in task.stream.segments] == [False, False]
+
+
+def test_a_load_from_before_has_no_row_to_be_taken_back(driver: Driver) -> None:
+    driver.intake.settled = False
+    driver.executed = set()
+    driver.rounds(2)
+    assert driver.runs.latest[A].version == 1
+    # Its stream goes on to the next place, and nothing of that is applied.
+    driver.decide(replace(decision(3, A, 70, snapshot=True), ts_ms=2_000))
+    driver.executed = {key(1), key(3, -1)}
+    driver.rounds(2)
+    driver.rows.applied = {A_ROWS: Applied(4)}
+    batch = driver.round()
+    (task,) = [task for task in batch.tasks if task.stream.undoes]
+    assert task.stream.segments[0].passed_over
+
+
 def test_what_an_interrupted_snapshot_brought_before_orders_nothing_once_it_is_settled(
     driver: Driver,
 ) -> None:
