@@ -191,8 +191,8 @@ def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
     interruptions: tuple[Callable[[], None], ...] = (
         lambda: line.kill("connect"),
         lambda: again(line._stack, "source1"),
-        lambda: upgrade(line),
         lambda: stand(line._stack, "kafka"),
+        lambda: upgrade(line),
     )
     interrupted = 0
     for interrupt in interruptions:
