@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,6 +38,7 @@ from shardmerge.local.keeper import AGENTS, SINK
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.schemas.pipeline.topics import row_topic
@@ -217,7 +219,13 @@ def main() -> int:
     shards = SHARDS_OF[arguments.sources]
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="backlog-", dir=ROOT / ".local"))
-    line = Line(directory, routes=ROUTES, row_partitions=arguments.partitions, target=target)
+    line = Line(
+        directory,
+        routes=ROUTES,
+        row_partitions=arguments.partitions,
+        target=target,
+        access=partial(first_rows_by, DEBEZIUM),
+    )
 
     def prepare() -> None:
         for source, table in shards:

@@ -36,6 +36,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -50,6 +51,7 @@ from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.local.sigterm import end_on_sigterm
+from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Source
 
@@ -162,7 +164,7 @@ class Pipeline:
     """The line, with two of each of our own parts."""
 
     def __init__(self, directory: Path) -> None:
-        self.line = Line(directory, routes=ROUTES)
+        self.line = Line(directory, routes=ROUTES, access=partial(first_rows_by, DEBEZIUM))
         self.line.start(prepare=self._prepare)
         self.line.hand_over()
         self.stack = LocalStack(directory)

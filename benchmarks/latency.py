@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
@@ -28,6 +29,7 @@ from shardmerge.connectors.access.kafka import consumer
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.topics import row_topic
 
@@ -119,7 +121,7 @@ def main() -> int:
     key = "VARCHAR(20)" if parser.parse_args().ordered else "INT"
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="latency-", dir=ROOT / ".local"))
-    line = Line(directory, routes=ROUTES)
+    line = Line(directory, routes=ROUTES, access=partial(first_rows_by, DEBEZIUM))
     try:
         line.start(prepare=lambda: prepare(line, key))
         number = 0

@@ -1,6 +1,7 @@
 """What shards cost: start-up, memory, the idle line, one ADD COLUMN, a rollout over all of them.
 
-Usage: ``python benchmarks/many_shards.py [--shards 100,1000,10000] [--topics shard|shared]``
+Usage: ``python benchmarks/many_shards.py [--shards 100,1000,10000] [--topics shard|shared]
+[--snapshot debezium|spark]``
 
 For each number of shards it starts a whole line of its own: 100 databases on two sources, one
 target, one row in each shard. Then it measures, one after the other:
@@ -32,6 +33,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -45,7 +47,9 @@ from shardmerge.local.line import Line
 from shardmerge.local.servers.sizes import Sizes
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import ShardMergeError
+from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.settings import SNAPSHOTS
 from shardmerge.spark_sink.process.settings import METRICS_PORT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -365,7 +369,7 @@ class Measuring:
             ) else value  # fmt: skip
 
 
-def measure(count: int, topics: str, seconds: float) -> Figures:
+def measure(count: int, topics: str, snapshot: str, seconds: float) -> Figures:
     """The figures of one number of shards.
 
     Raises:
@@ -381,6 +385,7 @@ def measure(count: int, topics: str, seconds: float) -> Figures:
         directory,
         routes=(RoutingRule(".*", r"db\d+", r"t\d+", "merged", "tbl", row_topic=shared),),
         row_partitions=1,
+        access=partial(first_rows_by, snapshot),
         sizes=LARGE if count >= LARGE_FROM else SMALL,
     )
     measuring = Measuring(line, shards_of(count), port)
@@ -420,12 +425,13 @@ def main() -> int:
     )
     parser.add_argument("--shards", default="100,1000,10000", help="numbers, with commas")
     parser.add_argument("--topics", choices=("shard", "shared"), default="shard")
+    parser.add_argument("--snapshot", choices=SNAPSHOTS, default=DEBEZIUM, help="of first rows")
     parser.add_argument("--seconds", type=float, default=30.0, help="of idling, and of traffic")
     options = parser.parse_args()
     found: dict[int, Figures] = {}
     try:
         for count in map(int, options.shards.split(",")):
-            found[count] = measure(count, options.topics, options.seconds)
+            found[count] = measure(count, options.topics, options.snapshot, options.seconds)
             print_table(found)
     except (ShardMergeError, TimeoutError) as error:
         print(error, file=sys.stderr)

@@ -24,6 +24,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ import pymysql
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import RenamePolicy, RoutePolicies
+from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -194,7 +196,7 @@ def main() -> int:
     options = parser.parse_args()
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="soak-", dir=ROOT / ".local"))
-    line = Line(directory, routes=ROUTES)
+    line = Line(directory, routes=ROUTES, access=partial(first_rows_by, DEBEZIUM))
     traffic = Traffic(line, options.seed, options.writes, options.ddl)
     reports: list[dict[str, Any]] = []
     try:

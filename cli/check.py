@@ -9,6 +9,7 @@ import click
 from shardmerge.cli.checks.findings import Finding
 from shardmerge.cli.checks.password_rules import password_findings
 from shardmerge.cli.checks.topic_rules import topic_findings
+from shardmerge.cli.loads.load_findings import debezium_findings
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name
@@ -48,7 +49,7 @@ def check(path: Path, offline: bool, as_json: bool) -> None:
             f"ok     pipeline {pipeline.name}: {len(pipeline.sources)} sources, "
             f"{len(pipeline.routes)} routing rules"
         )
-    findings = password_findings(pipeline)
+    findings = [*password_findings(pipeline), *debezium_findings(pipeline)]
     if not offline:
         findings += [*server_findings(pipeline), *_topic_findings(pipeline), *_connect(pipeline)]
     faults = [finding for finding in findings if finding.fault]

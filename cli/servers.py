@@ -19,6 +19,7 @@ from shardmerge.cli.checks.server_rules import (
     target_findings,
 )
 from shardmerge.cli.checks.value_rules import unread_findings, value_findings, year_findings
+from shardmerge.cli.loads.load_findings import load_findings
 from shardmerge.cli.loads.replica_findings import replica_findings
 from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.sources.unread_tables import unread_tables
@@ -72,6 +73,8 @@ def server_findings(pipeline: Pipeline) -> list[Finding]:
         needs_keys=needs_keys,
     )
     for source in pipeline.sources:
+        if source.is_loaded and source.name in tables:
+            found += load_findings(source, tables[source.name], routes)
         if source.load_host and source.name in tables:
             found += replica_findings(source, _routed(source, tables[source.name], routes))
     found += overlap_findings(ranges, routes)

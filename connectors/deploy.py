@@ -6,11 +6,12 @@ source's server is compared with what the pipeline file says of it, before its c
 
 from __future__ import annotations
 
+from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
-from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.debezium.source_config import connector_config, keeping_snapshot
 from shardmerge.connectors.debezium.unread_types import refuse_unread
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
@@ -27,12 +28,18 @@ from shardmerge.schemas.pipeline.settings import Pipeline, Source
 def configuration(pipeline: Pipeline, source: Source, rest: ConnectRest) -> dict[str, str]:
     """What a source's connector is to be given, without the tables that Debezium does not know yet.
 
+    A first snapshot that is under way goes on as it began.
+
     Raises:
         StackError: Connect does not answer.
         ConfigError: See ``connector_config``.
     """
-    left_out = left_out_of(rest.config(connector_name(pipeline, source)) or {})
-    return leaving_out(connector_config(pipeline, source), left_out)
+    name = connector_name(pipeline, source)
+    before = rest.config(name) or {}
+    config = leaving_out(connector_config(pipeline, source), left_out_of(before))
+    if not before or not SourceOffset(rest.offset(name) or {}).is_snapshot:
+        return config
+    return keeping_snapshot(config, before)
 
 
 def deploy_connectors(

@@ -113,7 +113,7 @@ class Demo:
         found = self._count_target()
         self._say(
             f"\n{found:,} of {wanted:,} existing rows of {len(SHARDS)} shards are in {TARGET} "
-            f"after {time.monotonic() - begin:.0f} s, by the connectors' snapshots."
+            f"after {time.monotonic() - begin:.0f} s, read by the sink."
         )
 
     def _step(self, number: int, step: DemoStep, bound: float, chaos: bool) -> bool:

@@ -113,7 +113,7 @@ class Line:
 
         Args:
             prepare: Called when the MySQL servers are up and nothing reads them yet: what it
-                makes is read by the connectors' snapshot.
+                makes is read as first rows.
             say: Told what is being started.
             outlive: Whether the line stays when this process ends.
 

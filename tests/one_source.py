@@ -33,6 +33,7 @@ def pipeline_of(
     flavour: str = "mysql",
     version: str = "",
     table: str = ".*",
+    snapshot: str = "debezium",
 ) -> str:
     """The text of a pipeline file whose route takes every table of one database.
 
@@ -47,6 +48,7 @@ def pipeline_of(
         flavour: Of the source.
         version: Likewise; "" for the newest.
         table: Of the route, an expression.
+        snapshot: Who reads the first rows. Most tests look at what the connector writes.
     """
     return f"""
         [pipeline]
@@ -68,6 +70,7 @@ def pipeline_of(
         password = "{PASSWORD}"
         server_id = {server_id}
         databases = "{database}"
+        snapshot = "{snapshot}"
         flavour = "{flavour}"
         {f'version = "{version}"' if version else ""}
         [[routes]]

@@ -15,8 +15,8 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.server_differences import server_context, utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand

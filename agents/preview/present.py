@@ -11,8 +11,8 @@ from shardmerge.agents.handling.store import LastStatements, TrackedTables
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.server_differences import utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import utf8mb4_defaults
 
 from .simulated_agents import AgentsState
 from .upstream import SourcePlace

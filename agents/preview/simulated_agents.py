@@ -20,8 +20,8 @@ from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.server_differences import server_context, utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange

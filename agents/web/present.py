@@ -20,8 +20,8 @@ from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.server_differences import utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import utf8mb4_defaults
 
 TIMEOUT_S = 10.0
 

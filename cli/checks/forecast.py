@@ -22,8 +22,8 @@ from shardmerge.schemas.model.mysql_text import column_type
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.server_differences import server_context, utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context, utf8mb4_defaults
 from shardmerge.schemas.records.decisions import Fixup
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 

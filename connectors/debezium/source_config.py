@@ -15,7 +15,13 @@ from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline.secrets import for_connect
 from shardmerge.schemas.pipeline.server_differences import version_numbers
-from shardmerge.schemas.pipeline.settings import CCOMPAT, Kafka, Pipeline, Source
+from shardmerge.schemas.pipeline.settings import (
+    CCOMPAT,
+    MODES_WITHOUT_ROWS,
+    Kafka,
+    Pipeline,
+    Source,
+)
 from shardmerge.schemas.pipeline.topics import (
     MAX_ROW_BYTES,
     connector_offsets,
@@ -241,6 +247,23 @@ def connector_config(pipeline: Pipeline, source: Source) -> dict[str, str]:
         config["table.include.list"] = f"{tables},{signals}"
     # What delivery needs is not among them: ``connector_properties`` refuses it.
     return config | dict(pipeline.connect.connector) | dict(source.connector)
+
+
+def keeping_snapshot(config: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """A configuration for a connector whose first snapshot is under way.
+
+    The snapshot goes on as it began. With another mode Debezium would begin it anew, without rows,
+    and the sink would take out what has come. When the snapshot is complete its mode no longer
+    matters.
+
+    Args:
+        config: What the connector is to be given.
+        before: What it has.
+    """
+    mode = before.get("snapshot.mode", "")
+    if config["snapshot.mode"] != "no_data" or mode in ("", *MODES_WITHOUT_ROWS):
+        return dict(config)
+    return {**config, "snapshot.mode": mode}
 
 
 def _transforms(found: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -28,8 +28,8 @@ from shardmerge.connectors.repair.schema_history.history import (
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import SourceError
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
-from shardmerge.schemas.pipeline.source_server import server_context
 
 from .marked_config import MarkedConfig
 from .source_topics import SourceTopics, now_ms

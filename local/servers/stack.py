@@ -210,13 +210,16 @@ class LocalStack:
         """Pid of every process that was started in the directory; None: it does not run."""
         return {name: self.supervisor.pid(name) for name in self.supervisor.names()}
 
-    def pipeline_text(self, name: str, routes: str, *, extra: str = "", **kafka: str) -> str:
+    def pipeline_text(
+        self, name: str, routes: str, *, extra: str = "", snapshot: str = "debezium", **kafka: str
+    ) -> str:
         """A pipeline file for this stack.
 
         Args:
             name: The pipeline's name.
             routes: ``[[routes]]`` tables, as text.
             extra: Further tables, such as ``[sink]``, as text.
+            snapshot: Who reads the sources' first rows. Where there is no sink, only connectors do.
             kafka: Further keys of ``[kafka]``, such as ``row_format``.
         """
         sources = "".join(
@@ -229,6 +232,7 @@ class LocalStack:
                 password=PASSWORD,
                 server_id=server_id,
                 version="8.0.15",
+                snapshot=snapshot,
             )
             for source, server_id in CONNECTOR_SERVER_IDS.items()
         )

@@ -19,16 +19,16 @@ from shardmerge.schemas.model.origin import OriginPart
 from shardmerge.schemas.model.policies import Mode
 
 from .connector_properties import KEY, connector_properties
+from .first_rows import check_first_rows, with_first_rows
 from .kafka_client import parse_client, texts
 from .lineage.open_lineage import OpenLineage
-from .routes import check_keys, check_loads_into_iceberg, check_routes, one_of, routing_rule
+from .routes import check_keys, check_routes, one_of, routing_rule
 from .secrets import reference
 from .settings import (
     CCOMPAT,
     ICEBERG_VERSION,
     RECORD_FORMATS,
     ROW_FORMATS,
-    SNAPSHOTS,
     Connect,
     Kafka,
     Pipeline,
@@ -78,23 +78,24 @@ def parse_pipeline(text: str, env: Mapping[str, str]) -> Pipeline:
     head = _table(document, "pipeline")
     check_keys(head, ("mode", "name"), "[pipeline]")
     mode = one_of(Mode, "mode", head.get("mode", Mode.OPTIMISTIC), "[pipeline]")
+    target = _target(_table(document, "target"))
+    routes = tuple(
+        routing_rule(entry, f"[[routes]] {i + 1}", mode)
+        for i, entry in enumerate(_list(document, "routes"))
+    )
     pipeline = Pipeline(
         name=_name(head.get("name"), "[pipeline] name"),
         kafka=_kafka(_build(Kafka, _kafka_clients(_table(document, "kafka")), "[kafka]")),
         connect=_connect(_table(document, "connect")),
-        target=_target(_table(document, "target")),
+        target=target,
         sink=_build(Sink, document.get("sink", {}), "[sink]"),
         web=parse_web(document.get("web", {})),
         lineage=_build(OpenLineage, document.get("lineage", {}), "[lineage]"),
         sources=tuple(
-            _build(Source, _with_tls(_read_connector(entry, where), where), where)
+            _source(with_first_rows(entry, routes, target.kind), f"[[sources]] {i + 1}")
             for i, entry in enumerate(_list(document, "sources"))
-            for where in [f"[[sources]] {i + 1}"]
         ),
-        routes=tuple(
-            routing_rule(entry, f"[[routes]] {i + 1}", mode)
-            for i, entry in enumerate(_list(document, "routes"))
-        ),
+        routes=routes,
     )
     _validate(pipeline)
     return pipeline
@@ -127,34 +128,11 @@ def _validate(pipeline: Pipeline) -> None:
                 f"source {source.name}: flavour {source.flavour!r} is not mysql or mariadb",
                 code="SM-5005",
             )
-        _first_load(source, pipeline)
+        check_first_rows(source, pipeline)
 
 
-def _first_load(source: Source, pipeline: Pipeline) -> None:
-    """Raise ``ConfigError`` when a source's first rows cannot be read as it says."""
-    if source.snapshot not in SNAPSHOTS:
-        raise ConfigError(
-            f"source {source.name}: snapshot {source.snapshot!r} is not known",
-            hint=f"known: {', '.join(SNAPSHOTS)}",
-            code="SM-5005",
-        )
-    if source.load_connections < 1 or min(source.load_rows_per_s, source.load_snapshot_s) < 0:
-        raise ConfigError(
-            f"source {source.name}: load_connections must be at least 1, load_rows_per_s and "
-            "load_snapshot_s at least 0",
-            code="SM-5004",
-        )
-    if not source.is_loaded:
-        return
-    if source.snapshot_mode != "initial":
-        raise ConfigError(
-            f"source {source.name}: snapshot_mode {source.snapshot_mode!r} does not go with "
-            "snapshot 'spark', whose connector only describes the tables",
-            hint="leave snapshot_mode out",
-            code="SM-5204",
-        )
-    if pipeline.target.kind == "iceberg":
-        check_loads_into_iceberg(pipeline.routes, source.name)
+def _source(entry: Mapping[str, Any], where: str) -> Source:
+    return _build(Source, _with_tls(_read_connector(entry, where), where), where)
 
 
 def _row_topic(pipeline: Pipeline, name: str) -> None:
@@ -350,7 +328,9 @@ def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _list(document: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     entries = document.get(name)
-    if not isinstance(entries, list) or not entries:
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        entries = []
+    if not entries:
         raise ConfigError(f"pipeline file: at least one [[{name}]] is needed", code="SM-5003")
     return entries
 

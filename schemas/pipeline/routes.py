@@ -195,18 +195,6 @@ def check_routes(rules: Sequence[RoutingRule]) -> None:
             )
 
 
-def check_loads_into_iceberg(rules: Sequence[RoutingRule], source: str) -> None:
-    """Raise ``ConfigError`` when the sink cannot load a source's rows into an Iceberg target."""
-    for rule in rules:
-        if (rule.ignore or rule.keeps_truncated) and re.fullmatch(rule.source, source):
-            raise ConfigError(
-                f"source {source}: snapshot 'spark' does not write to an Iceberg target whose "
-                "route ignores operations, or keeps the rows of a TRUNCATE",
-                hint="leave snapshot out: Debezium's snapshot brings the rows",
-                code="SM-5204",
-            )
-
-
 def one_of(kind: type[E], key: str, value: object, where: str) -> E:
     """The enum member with this value; raises ``ConfigError`` when there is none."""
     if not isinstance(value, str) or value not in tuple(kind):

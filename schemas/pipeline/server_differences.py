@@ -1,4 +1,4 @@
-"""How a server differs from what the pipeline file says of it: kind, version, SQL modes. Pure.
+"""What the pipeline file says of a server, and how the server differs from it. Pure.
 
 The grammar reads a source's DDL as the pipeline file describes its server, and the target's
 statements are written for the kind and version that it names. If a server is not as described, DDL
@@ -9,10 +9,11 @@ would be read or written wrongly, without an error. So the connectors' deploymen
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.server_facts import kind_and_version
 
 from .settings import Source, Target
@@ -126,3 +127,36 @@ def _mode_differences(told: str, real: str) -> list[ServerDifference]:
         for mode in READING_MODES
         if mode in sets[0] ^ sets[1]
     ]
+
+
+def server_context(source: Source) -> ServerContext:
+    """What the grammar must know about a source's server.
+
+    Raises:
+        ConfigError: The version is not numbers with points.
+    """
+    numbers = source.version.split(".")
+    if not all(number.isdigit() for number in numbers):
+        raise ConfigError(
+            f"source {source.name}: version {source.version!r} is not numbers with points",
+            hint="SELECT VERSION() tells it; write it without what follows the numbers",
+            code="SM-5004",
+        )
+    return ServerContext(
+        flavour=source.flavour,
+        version=tuple(int(number) for number in numbers),
+        sql_mode=frozenset(m.strip().upper() for m in source.sql_mode.split(",") if m.strip()),
+        charset=source.charset,
+    )
+
+
+def utf8mb4_defaults(sources: Iterable[Source]) -> frozenset[str]:
+    """The default collations of utf8mb4 on the servers of some sources.
+
+    These are the defaults of the servers' versions. (On a server with another default, tables get
+    collations that the statements do not show; `shardmerge check` reports such a server.)
+
+    Raises:
+        ConfigError: See ``server_context``.
+    """
+    return frozenset(server_context(source).default_collation("utf8mb4") for source in sources)

@@ -29,6 +29,8 @@ SNAPSHOT_MODES = frozenset(
     )
 )
 """What Debezium's ``snapshot.mode`` may be."""
+MODES_WITHOUT_ROWS = frozenset(("no_data", "never", "recovery"))
+"""Those with which a snapshot describes tables and reads no rows."""
 MAX_EPOCH = 999_999
 
 
@@ -73,10 +75,12 @@ class Source:
         sql_mode: The server's SQL modes, separated by commas. Modes that change how a statement is
             read, such as ``ANSI_QUOTES``, must be listed here.
         charset: The server's ``character_set_server``.
-        snapshot_mode: Debezium's ``snapshot.mode``.
+        snapshot_mode: Debezium's ``snapshot.mode``, for a source whose first rows Debezium reads.
         snapshot: Who reads the rows that tables have at the beginning: ``debezium``, or ``spark``.
             With ``spark`` the sink reads them itself, several parts of tables at once, and they
-            do not go through Connect and Kafka.
+            do not go through Connect and Kafka. Without this key it is ``debezium`` for a source
+            that has ``snapshot_mode``, or whose rows the sink cannot load (into an Iceberg target
+            whose route ignores operations, or keeps truncated rows).
         load_connections: With ``spark``: how many chunks of tables are read at once, at most.
         load_rows_per_s: With ``spark``: how many rows a second are read, at most; 0 for no
             limit.
@@ -109,7 +113,7 @@ class Source:
     sql_mode: str = ""
     charset: str = "utf8mb4"
     snapshot_mode: str = "initial"
-    snapshot: str = "debezium"
+    snapshot: str = "spark"
     load_connections: int = 4
     load_rows_per_s: int = 0
     load_snapshot_s: int = 3600

@@ -268,6 +268,8 @@ class Decisions:
             target.rereads.pop(name, None)
         target.left.discard(name)
         position = decision.position
+        if decision.snapshot:
+            shard.described = position
         if decision.snapshot and not shard.gates:
             # The description of the table's first state: it holds for every row in the topic.
             position = BEGINNING

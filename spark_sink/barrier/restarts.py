@@ -40,7 +40,7 @@ other shard has rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -140,12 +140,16 @@ def undone_upto(shard: ShardGates, executed: Collection[StatementKey]) -> int:
 
 def open_restart(shard: ShardGates, executed: Collection[StatementKey]) -> int | None:
     """Index of the first restart that is not settled; None when all are."""
+    return next(open_restarts(shard, executed), None)
+
+
+def open_restarts(shard: ShardGates, executed: Collection[StatementKey]) -> Iterator[int]:
+    """Indices of the restarts that are not settled."""
     upto = undone_upto(shard, executed)
     for index in shard.restarts:
         version = shard.gates[index].version
         if index > upto and StatementKey(version, VOID) not in executed:
-            return index
-    return None
+            yield index
 
 
 def snapshots_seen(

@@ -82,6 +82,8 @@ class ShardGates:
             began again describes the shard anew there, or a decision reloads it (``restarts``).
         needs_order: Whether rows that must keep their order can be in several partitions: some
             gate has no primary key, or a collation key (``collation_keys``).
+        described: Position of the snapshot that described the shard last; None when none has. All
+            tables that one snapshot describes have the same.
     """
 
     shard: ShardId
@@ -89,6 +91,7 @@ class ShardGates:
     key_changes: list[int] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
     needs_order: bool = False
+    described: SourcePosition | None = None
     _versions: list[int] = field(default_factory=list)
     _reached: list[int] = field(default_factory=list)  # greatest effective version so far
     _key: tuple[object, ...] | None = None

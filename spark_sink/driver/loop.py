@@ -286,7 +286,7 @@ class Driver:
         self._row_topics.compare()
         self._awaits_more = self._intake.settle()  # 3
         self._rows.look()
-        self._loads.order()
+        self._loads.order(self._outcomes.executed)
         self._closed.look()
         state = self._state()
         if self._last is not None and self._intake.is_still and self._last.holds_for(state):

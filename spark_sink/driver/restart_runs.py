@@ -8,7 +8,7 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.pipeline.routing import rule_of
-from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.settings import MODES_WITHOUT_ROWS, Pipeline
 from shardmerge.spark_sink.barrier.applied import RowProgress
 from shardmerge.spark_sink.barrier.decisions import Decisions, StatementKey, TargetDecisions
 from shardmerge.spark_sink.barrier.partitions import Partition, partitions_of, stream_of
@@ -29,8 +29,6 @@ from .statement_runs import StatementRunner
 
 log = logger(__name__)
 
-WITHOUT_ROWS = frozenset(("no_data", "never", "recovery"))
-"""Values of ``snapshot.mode`` with which a snapshot describes tables and reads no rows."""
 _TEXTS = {
     BEGUN: "-- what an interrupted snapshot brought is being taken out",
     UNDONE: "-- what an interrupted snapshot brought was taken out",
@@ -155,7 +153,9 @@ class RestartRuns:
         No row has to when the snapshot mode reads none. When a later snapshot followed, that one's
         restart takes the rows out.
         """
-        return restart.is_last and self._modes.get(restart.shard.source, "") not in WITHOUT_ROWS
+        return (
+            restart.is_last and self._modes.get(restart.shard.source, "") not in MODES_WITHOUT_ROWS
+        )
 
     def _keeps(self, shard: ShardId) -> bool:
         rule = rule_of(self._routes, shard)

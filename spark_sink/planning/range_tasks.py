@@ -68,8 +68,13 @@ class RangeTasks:
 
     def undoing(self, restart: Restart) -> list[RangeTask]:
         """The tasks that take back the last chunk of each partition of a restarted shard."""
-        target = self._decisions.targets[restart.target]
-        stream = shard_stream(target, restart.shard, None, self._state)
+        target, state = self._decisions.targets[restart.target], self._state
+        load = state.loads.get(restart.shard)
+        if load is not None and load.version == restart.gate.version:
+            # The restart itself ordered the load. What the load passes over was applied before.
+            places = {n: at for n, at in state.passed_over.items() if n != restart.shard}
+            state = replace(state, passed_over=places)
+        stream = shard_stream(target, restart.shard, None, state)
         stream = replace(stream, stop=None, undoes=True)
         size = CHUNK if all(segment.key for segment in stream.segments) else KEYLESS_CHUNK
         return [

@@ -22,8 +22,8 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Source
-from shardmerge.schemas.pipeline.source_server import server_context
 from shardmerge.spark_sink.loading.chunk_queries import (
     begin_snapshot,
     long_read_settings,

@@ -1,4 +1,8 @@
-"""First snapshots that are interrupted at random moments: the target ends as the shards are."""
+"""Debezium's first snapshots, interrupted at random moments: the target ends as the shards are.
+
+So it does if the pipeline file says meanwhile that the sink reads first rows, as a file does that
+is read by a newer version and does not name it.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,25 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pymysql
 import pytest
 
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium import source_config
+from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, SPARK, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
+from shardmerge.schemas.pipeline.text import pipeline_text
 
 from .conftest import ROOT
 from .counted import count
@@ -40,6 +50,29 @@ SLOW = {"max.batch.size": "5", "max.queue.size": "64"}
 """A poll is a transaction of Kafka's: so few rows of it take as long as two thousand. On 2 quiet
 processors a source's snapshot takes 15 seconds."""
 PATIENCE_S = 900.0
+
+
+def deploy(line: Line) -> None:
+    rest = ConnectRest.of(line.pipeline.connect, patience_s=120)
+    deploy_connectors(line.pipeline, rest)
+    rest.close()
+
+
+def upgrade(line: Line) -> None:
+    """From now on the pipeline file means that the sink reads first rows."""
+    line.pipeline = first_rows_by(SPARK, line.pipeline)
+    line.pipeline_path.write_text(pipeline_text(line.pipeline), encoding="utf-8")
+    line.kill("sink")
+    deploy(line)
+
+
+def modes(line: Line) -> list[str]:
+    """The snapshot modes of the connectors."""
+    rest = ConnectRest.of(line.pipeline.connect)
+    names = [connector_name(line.pipeline, source) for source in line.pipeline.sources]
+    found = [(rest.config(name) or {})["snapshot.mode"] for name in names]
+    rest.close()
+    return found
 
 
 def prepare(line: Line) -> None:
@@ -73,7 +106,7 @@ def change(line: Line, chance: random.Random) -> None:
                 cursor.execute(f"INSERT INTO {name} VALUES ({moved + 5_500_000}, 1)")
 
 
-def difference(line: Line) -> list[str]:
+def difference(line: Line, of: Mapping[str, Mapping[str, int]] = TABLES) -> list[str]:
     found: list[str] = []
     for rule in ROUTES:
         with line.connect_target() as connection:
@@ -81,7 +114,7 @@ def difference(line: Line) -> list[str]:
         if merged is None:
             return [f"no target {rule.target_table}"]
         shards = []
-        for source, tables in TABLES.items():
+        for source, tables in of.items():
             with line.connect(source) as connection:
                 for table in tables:
                     if table.startswith(rule.target_table):
@@ -118,7 +151,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     monkeypatch.setattr(source_config, "_LATENCY", {**source_config._LATENCY, **SLOW})
     monkeypatch.setattr(Line, "wait_ready", lambda self: None)
     directory = Path(tempfile.mkdtemp(prefix="e2e-first-", dir=ROOT / ".local"))
-    line = Line(directory, routes=ROUTES)
+    line = Line(directory, routes=ROUTES, access=partial(first_rows_by, DEBEZIUM))
     try:
         line.start(lambda: prepare(line))
         # A snapshot may be over before a sink has started: no row of it would be seen.
@@ -159,6 +192,7 @@ def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
         lambda: line.kill("connect"),
         lambda: again(line._stack, "source1"),
         lambda: stand(line._stack, "kafka"),
+        lambda: upgrade(line),
     )
     interrupted = 0
     for interrupt in interruptions:
@@ -178,3 +212,28 @@ def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
     assert line.in_log("sink", "snapshot_restarted") == []
     time.sleep(5)
     assert difference(line) == []
+
+
+@pytest.mark.timeout(1200)
+def test_first_rows_that_debezium_brings_are_not_loaded_after_an_upgrade(line: Line) -> None:
+    assert line.poll(lambda: few(line, 300), PATIENCE_S) == []
+    upgrade(line)
+    assert is_reading(line, "s1"), "too late: nothing is proven"
+    assert modes(line) == ["initial", "initial"]
+    change(line, random.Random(25))
+    reading = lambda: [source for source in TABLES if is_reading(line, source)]  # noqa: E731
+    assert line.poll(reading, PATIENCE_S) == []
+    deploy(line)
+    assert modes(line) == ["no_data", "no_data"]
+    line.kill("sink")
+    with line.connect("s1") as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {DATABASE}.keyed_3 (id INT PRIMARY KEY, v INT)")
+        cursor.execute(f"INSERT INTO {DATABASE}.keyed_3 VALUES (9000001, 1), (9000002, 2)")
+    change(line, random.Random(26))
+    more = {**TABLES, "s1": {**TABLES["s1"], "keyed_3": 2}}
+    assert line.poll(lambda: difference(line, more), seconds=600, pause=2.0) == []
+    log = line.log_path("sink").read_text(encoding="utf-8")
+    begun = [text for text in log.splitlines() if "load_begun" in text]
+    assert [text for text in begun if "keyed_3" not in text] == []
+    assert begun, "what comes later is loaded"
+    assert "snapshot_restarted" not in log

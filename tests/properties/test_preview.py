@@ -25,8 +25,8 @@ from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context
 from shardmerge.schemas.records import codec
 from tests.e2e.runner.rollouts import rollout
 

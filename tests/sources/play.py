@@ -17,8 +17,8 @@ from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import TableSchema
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def test_the_pipeline_file_names_services_and_gets_its_variables() -> None:
     assert hosts <= set(SERVICES)
     assert PIPELINE.kafka.bootstrap_servers.split(":")[0] in SERVICES
     assert PIPELINE.connect.url.split("/")[2].split(":")[0] in SERVICES
-    # Each password is where it is used: the worker and the watchdog connect to the sources.
+    # Each password is where it is used: the worker, the watchdog and the sink connect to sources.
     assert not re.findall(r"\$\{(\w+)\}", text)
     assert {s.password for s in PIPELINE.sources} == {"env:SOURCE_PASSWORD"}
     assert PIPELINE.target.password == "env:TARGET_PASSWORD"
@@ -84,7 +84,8 @@ def test_the_pipeline_file_names_services_and_gets_its_variables() -> None:
     of_source, of_target = {"SOURCE_PASSWORD"}, {"TARGET_PASSWORD"}
     assert {service: names for service, names in passwords.items() if names} == {
         **dict.fromkeys(("mysql-s1", "mysql-s2", "connect", "watchdog"), of_source),
-        **dict.fromkeys(("mysql-target", "sink"), of_target),
+        "mysql-target": of_target,
+        "sink": of_source | of_target,
     }
 
 

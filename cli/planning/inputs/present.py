@@ -14,8 +14,8 @@ from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.agents.replay.log import Refold, in_time
 from shardmerge.cli.bundles import folded_topics, write_from_kafka
 from shardmerge.schemas.model.errors import ConfigError, ContractError
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context
 from shardmerge.schemas.records.decisions import Outcome
 
 from .folders import databases_below, sql_files, text_of

@@ -23,8 +23,8 @@ import yaml
 from shardmerge.agents.preview.rollout import RolloutStep, TableFile
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, quote_identifier
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.pipeline.source_server import server_context
 
 from .folders import sql_files, text_of
 from .migrations import migrations

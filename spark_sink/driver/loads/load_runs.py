@@ -8,7 +8,7 @@ plan is made, new loads begin (``order``). After it, loads move on and chunks ar
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from shardmerge.connectors.debezium.signals import signal_database
 from shardmerge.connectors.event_log import logger
@@ -16,10 +16,16 @@ from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.driver.applied_rows import AppliedRows
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.loading.load_estimate import rows_of
-from shardmerge.spark_sink.loading.load_orders import load_orders, new_load
+from shardmerge.spark_sink.loading.load_orders import (
+    Described,
+    debeziums,
+    load_orders,
+    new_load,
+)
 from shardmerge.spark_sink.loading.load_rules import may_give_out, moved, next_base, next_order
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import chosen_load, unfit_for_chunks
@@ -167,8 +173,11 @@ class LoadRuns:
             self._book.tell_barrier()
         return bool(ended)
 
-    def order(self) -> None:
+    def order(self, executed: Mapping[TargetTable, Collection[StatementKey]]) -> None:
         """Begin the loads that decisions order. Called before the round's plan is made.
+
+        Args:
+            executed: Per target, from the journal.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -178,6 +187,7 @@ class LoadRuns:
         if not self.sources or (decisions.seen == self._seen and not book.has_news):
             return
         rows, new = self._rows.progress, list[tuple[Load | None, Load]]()
+        by_debezium: set[Described] | None = None
         for target in decisions.targets.values():
             for name, gates in target.shards.items():
                 if name.source not in self.sources:
@@ -185,7 +195,15 @@ class LoadRuns:
                 latest = book.latest.get(name)
                 if latest is None and name in self.orders and not gates.restarts:
                     continue  # its rows came by Debezium's snapshot
-                orders = self.orders[name] = load_orders(gates, latest, rows)
+                if latest is None and by_debezium is None:
+                    by_debezium = self._by_debezium(executed)
+                orders = self.orders[name] = load_orders(
+                    gates,
+                    latest,
+                    rows,
+                    executed.get(target.target, ()),
+                    by_debezium=(name.source, gates.described) in (by_debezium or ()),
+                )
                 version = None
                 if latest is None:
                     version = orders[0] if orders else None
@@ -199,6 +217,16 @@ class LoadRuns:
             log.info("load_begun", shard=load.shard, target=load.target, decision=load.version)
         self._seen, book.has_news = decisions.seen, False
         book.tell_barrier()
+
+    def _by_debezium(
+        self, executed: Mapping[TargetTable, Collection[StatementKey]]
+    ) -> set[Described]:
+        found = set[Described]()
+        for target in self._intake.decisions.targets.values():
+            known = executed.get(target.target, ())
+            shards = target.shards.values()
+            found |= debeziums(shards, self._book.latest, known, self._rows.progress)
+        return found
 
     def go_on(self, batch: BatchPlan, state: SinkState) -> bool:
         """Move loads to later gates, complete them, and give chunks out.

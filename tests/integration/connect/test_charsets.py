@@ -20,7 +20,7 @@ from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.pipeline.source_server import server_context
+from shardmerge.schemas.pipeline.server_differences import server_context
 from tests.charsets import CASES, COMMENTS, TEXT
 from tests.charsets import play as play_case
 

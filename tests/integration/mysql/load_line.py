@@ -19,8 +19,8 @@ from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline, Source
-from shardmerge.schemas.pipeline.source_server import server_context
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult

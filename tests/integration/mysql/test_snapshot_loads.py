@@ -34,8 +34,8 @@ from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline, Source
-from shardmerge.schemas.pipeline.source_server import server_context
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import (

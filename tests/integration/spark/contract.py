@@ -198,11 +198,12 @@ class Contract:
         )
         settings = kind.settings(f"{self.name}_control")
         self._dialect = dialect_of(settings.kind, settings.version)
+        source = Source(self.shard.source, "127.0.0.1", stack.ports.source1, USER, PASSWORD, 1)
         self.pipeline = Pipeline(
             self.name,
             Kafka(stack.bootstrap_servers),
             Connect(stack.connect_url),
-            (Source(self.shard.source, "127.0.0.1", stack.ports.source1, USER, PASSWORD, 1),),
+            (replace(source, snapshot="debezium"),),
             (),
             settings,
             Sink(retry_interval_s=1, lock_wait_timeout_s=5),

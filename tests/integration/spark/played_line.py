@@ -89,7 +89,15 @@ class Line:
             Kafka(stack.bootstrap_servers),
             Connect(stack.connect_url),
             tuple(
-                Source(source, "127.0.0.1", stack.ports.source1, USER, PASSWORD, number)
+                Source(
+                    source,
+                    "127.0.0.1",
+                    stack.ports.source1,
+                    USER,
+                    PASSWORD,
+                    number,
+                    snapshot="debezium",
+                )
                 for number, source in enumerate(sources, 1)
             ),
             self._routes(routes),

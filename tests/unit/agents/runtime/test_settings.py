@@ -7,8 +7,8 @@ import pytest
 from shardmerge.agents.app import _parser, _settings
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Source
-from shardmerge.schemas.pipeline.source_server import server_context
 
 
 def test_the_defaults_listen_on_the_loopback_only():

@@ -259,7 +259,7 @@ class _Server:
 
     def __init__(self) -> None:
         self.looked_at: list[tuple[object, ...]] = []
-        self.locked = ""
+        self.open, self.locked = True, ""
         self.rows: list[tuple[object, ...]] = []
 
     def execute(self, sql: str, arguments: tuple[object, ...] = ()) -> None:
@@ -268,6 +268,10 @@ class _Server:
             self.rows = list(GOOD.items())
         elif "VERSION()" in sql:
             self.rows = [(GOOD["version"],)]
+        elif sql == "SHOW BINARY LOGS":
+            self.rows = [("binlog.000001", 4)]
+        elif "engine <> 'InnoDB'" in sql:
+            self.rows = []
         elif "table_constraints" in sql:
             self.rows = [("app", f"{kind}_{n}", 1) for kind in ("a", "b") for n in (1, 2)]
         elif "information_schema.statistics" in sql:

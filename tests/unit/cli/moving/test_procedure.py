@@ -154,6 +154,7 @@ def test_the_file_is_written_before_the_connector_runs_at_the_new_server(
         '  pipeline file: host = "new"',
         "  pipeline file: epoch = 1",
         "  p.s1: RUNNING",
+        "  start again with the new file: sink",
     ]
 
 

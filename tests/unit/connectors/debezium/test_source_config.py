@@ -12,7 +12,11 @@ import pytest
 
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.signals import signal_database
-from shardmerge.connectors.debezium.source_config import connector_config, schema_history_topic
+from shardmerge.connectors.debezium.source_config import (
+    connector_config,
+    keeping_snapshot,
+    schema_history_topic,
+)
 from shardmerge.connectors.formats.avro_names import avro_name
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId
@@ -184,8 +188,28 @@ def test_what_debezium_would_misread_is_refused(changes: dict[str, Any], words: 
 
 
 def test_a_connector_only_describes_the_tables_that_the_sink_loads() -> None:
-    assert config()["snapshot.mode"] == "initial"
+    assert config(snapshot="debezium")["snapshot.mode"] == "initial"
     assert config(snapshot="spark")["snapshot.mode"] == "no_data"
+
+
+@pytest.mark.parametrize(
+    ("had", "wanted", "gets"),
+    [
+        ("initial", "spark", "initial"),
+        ("when_needed", "spark", "when_needed"),
+        ("recovery", "spark", "no_data"),
+        ("no_data", "spark", "no_data"),
+        ("", "spark", "no_data"),
+        # Else nobody would read the rows.
+        ("no_data", "debezium", "initial"),
+    ],
+)
+def test_a_first_snapshot_that_is_under_way_keeps_its_mode(
+    had: str, wanted: str, gets: str
+) -> None:
+    new = config(snapshot=wanted)
+    kept = keeping_snapshot(new, {"snapshot.mode": had} if had else {})
+    assert kept == {**new, "snapshot.mode": gets}
 
 
 def test_columns_that_a_route_leaves_out_are_not_read() -> None:

@@ -2,11 +2,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.spark_sink.barrier.applied import Applied, LoadPlace, RowProgress, Watermarks
+from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.restarts import BEGUN, UNDONE, VOID
 from shardmerge.spark_sink.barrier.shard_gates import ShardGates
-from shardmerge.spark_sink.loading.load_orders import load_orders, load_place, new_load
+from shardmerge.spark_sink.loading.load_orders import (
+    debeziums,
+    load_orders,
+    load_place,
+    new_load,
+)
 from shardmerge.spark_sink.loading.load_state import LoadKind
 
 from .loads import SHARD, TARGET, at, done, gates, load
@@ -39,6 +48,36 @@ def test_rows_that_are_applied_came_by_debeziums_snapshot() -> None:
 def test_a_description_anew_orders_a_load_whoever_read_the_first_rows() -> None:
     assert load_orders(described_anew(40), load(), progress(0)) == (1, 2)
     assert load_orders(described_anew(40), None, progress(7)) == (2,)
+
+
+@pytest.mark.parametrize("mark", [UNDONE, VOID])
+def test_one_that_was_settled_before_the_sink_read_the_source_orders_none(mark: int) -> None:
+    assert load_orders(described_anew(40), None, progress(7), {StatementKey(2, mark)}) == ()
+    assert load_orders(described_anew(40), load(), progress(7), {StatementKey(2, mark)}) == (1, 2)
+    begun = {StatementKey(2, BEGUN)}
+    assert load_orders(described_anew(40), None, progress(7), begun) == (2,)
+
+
+def test_no_load_is_ordered_for_rows_that_debezium_is_still_to_bring() -> None:
+    assert load_orders(gates(40), None, progress(0), by_debezium=True) == ()
+    assert load_orders(described_anew(40), None, progress(0), by_debezium=True) == (2,)
+
+
+def test_which_snapshots_are_debeziums() -> None:
+    found = gates(40)
+    found.described = at(5)
+    assert debeziums([found], (), (), progress(7)) == {("s1", at(5))}
+    assert debeziums([found], (), (), progress(0)) == set()
+    assert debeziums([found], {SHARD}, (), progress(7)) == set()
+    # A table that was made later came by no snapshot.
+    assert debeziums([gates(40)], (), (), progress(7)) == set()
+
+
+def test_one_that_is_to_be_taken_again_is_not_known_to_be() -> None:
+    found = described_anew(40)
+    found.described = at(40)
+    assert debeziums([found], (), (), progress(7)) == set()
+    assert debeziums([found], (), {StatementKey(2, UNDONE)}, progress(7)) == {("s1", at(40))}
 
 
 def test_a_reload_is_read_by_debezium() -> None:
