@@ -241,6 +241,10 @@ bench-pages: $(READY) ## Milliseconds and kilobytes of a target's page (ARGS="--
 bench-shards: $(ARTIFACTS) | java ## What shards cost: start, memory, the idle line, ADD COLUMN, a rollout (ARGS="--shards 100,1000 --topics shared")
 	$(PY) benchmarks/many_shards.py $(ARGS)
 
+.PHONY: bench-shards-added
+bench-shards-added: $(READY) ## The work of the sink's driver while shards are added, without servers (ARGS="--shards 1000,3000 --topics shared --profile")
+	$(PY) benchmarks/shards_added.py $(ARGS)
+
 .PHONY: test-spark
 test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under an older one (SPARK=4.0.4; by default every one)
 	@PYTHONPATH=. $(PY) -m tests.levels $(if $(SPARK),spark-$(SPARK),$(SPARKS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, cast
 from zlib import crc32
 
@@ -80,7 +81,6 @@ class ToySink:
         self._running: Iterator[None] = iter(())
         self._ddl_read = 0
         self._notices_read = 0
-        self._told = False
         self.scans: dict[tuple[str, str], list[int]] = {}
         self.refused: dict[StatementKey, tuple[str, object]] = {}
 
@@ -145,7 +145,6 @@ class ToySink:
             table = f"{said.shard.database}.{said.shard.table}"
             readings = self.scans.setdefault((said.shard.source, table), [])
             readings.append(self.watermarks.number + 1)
-            self._told = True
         self._notices_read = end
         yield
 
@@ -161,16 +160,19 @@ class ToySink:
             for place in partitions_of(stream, counts.get(stream.topic, 0))
         }
         whole = {place.whole for place in places}
-        is_listed = (seen, counts) == (self.watermarks.seen, self.watermarks.partitions)
-        asked = self._asked(whole) if is_listed and not self._told else whole
+        asked = self._asked(whole)
+        looks_at_all = asked is whole or self.watermarks.number == 0
+        # Of shards that have just come the ends are asked for at once.
+        asked = whole if looks_at_all else asked | (whole - self.watermarks.ends.keys())
         watermarks = {place: self.kafka.logs[place].high_watermark for place in asked}
         self.barriers.check(watermarks)
-        if asked == whole:
+        if looks_at_all:
             number, topics = self.watermarks.number + 1, self.kafka.topics
             self.watermarks = Watermarks(seen, counts, watermarks, topics, number=number)
-            self._told = False
         else:
-            self.watermarks.ends.update(watermarks)
+            ends = {**self.watermarks.ends, **watermarks}
+            known = replace(self.watermarks, partitions=counts, ends=ends)
+            self.watermarks = self.proven_by_some(known)
         yield
         ends = {
             p: self.kafka.logs[p.whole].stable_end for p in self.barriers.partitions_to_read(places)
@@ -185,8 +187,12 @@ class ToySink:
             self.barriers.take(Barrier(source, watermark, source_ends, ddl_watermark))
             yield
 
+    def proven_by_some(self, known: Watermarks) -> Watermarks:
+        """After a look at some partitions: what the last look at all has proved stays as it was."""
+        return known
+
     def _asked(self, whole: set[Place]) -> set[Place]:
-        """The partitions whose ends are asked for, if nothing needs those of all."""
+        """The partitions whose ends are asked for; the argument itself for all."""
         return whole
 
     def _work(self) -> Iterator[None]:
@@ -446,7 +452,10 @@ class ToySink:
 
 
 class PartialSink(ToySink):
-    """Asks for the ends of some partitions only, now these and now those; seldom for all."""
+    """Asks for the ends of some partitions only, now these and now those; seldom for all.
+
+    It asks for those of new shards at once.
+    """
 
     def _asked(self, whole: set[Place]) -> set[Place]:
         if self.passes % 4 == 0:

@@ -23,7 +23,8 @@ guarantee always held for the high watermark, and not always for the last stable
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.errors import BarrierRegressed, ContractError
@@ -82,12 +83,12 @@ class SchemaChangeTail:
 
     Attributes:
         read_to: Everything below this offset was read (the end-of-partition event says so).
-        undecided: Offsets that hold a record that still lacks decisions.
+        undecided: Offsets that hold a record, from the first one that still lacks decisions.
     """
 
     source: str
     read_to: int = 0
-    undecided: list[int] = field(default_factory=list)
+    undecided: deque[int] = field(default_factory=deque)
 
     def record(self, offset: int) -> None:
         """A record was read; offsets come in ascending order, each once."""
@@ -99,14 +100,29 @@ class SchemaChangeTail:
         self.read_to = max(self.read_to, offset)
 
     def settle(self, decisions: Decisions) -> None:
-        """Forget the schema changes that are decided by now."""
-        if self.undecided:
-            self.undecided = [o for o in self.undecided if not decisions.is_decided(self.source, o)]
+        """Forget the schema changes that are decided by now, up to the first that is not.
+
+        There may be thousands behind it, so they are not looked at.
+        """
+        while self.undecided and decisions.is_decided(self.source, self.undecided[0]):
+            self.undecided.popleft()
 
 
 def open_transaction(partition: Partition, offset: int) -> str:
     """What rows of a partition wait for when an open transaction blocks reading at ``offset``."""
     return f"the end of the transaction that is open at {partition}@{offset}"
+
+
+def is_settled(
+    barrier: Barrier, tail: SchemaChangeTail, decisions: Decisions, ddl_read_to: int
+) -> bool:
+    """Whether the barrier's ends are safe; see ``missing`` for the arguments."""
+    tail.settle(decisions)
+    return (
+        tail.read_to >= barrier.watermark
+        and not (tail.undecided and tail.undecided[0] < barrier.watermark)
+        and ddl_read_to >= barrier.ddl_watermark
+    )
 
 
 def missing(
@@ -120,14 +136,17 @@ def missing(
         decisions: What was read of the ddl topic.
         ddl_read_to: Offset (exclusive) up to which the ddl topic was read.
     """
-    tail.settle(decisions)
+    if is_settled(barrier, tail, decisions, ddl_read_to):
+        return None
     unread_from = tail.read_to if tail.read_to < barrier.watermark else None
-    undecided = tuple(o for o in tail.undecided if o < barrier.watermark)
+    undecided = tuple(
+        offset
+        for offset in tail.undecided
+        if offset < barrier.watermark and not decisions.is_decided(barrier.source, offset)
+    )
     if unread_from is not None or undecided:
         return Missing(barrier.source, barrier.watermark, unread_from, undecided)
-    if ddl_read_to < barrier.ddl_watermark:
-        return Missing("the ddl topic", barrier.ddl_watermark, ddl_read_to, ())
-    return None
+    return Missing("the ddl topic", barrier.ddl_watermark, ddl_read_to, ())
 
 
 class Barriers:
@@ -139,15 +158,30 @@ class Barriers:
     Attributes:
         tails: Source → what was read of its schema-change topic.
         safe_ends: Row partition → end offset (exclusive) that is safe.
-        missing: Source → what its barrier waits for; only sources whose barrier waits.
     """
 
     def __init__(self, sources: Iterable[str]) -> None:
         self.tails = {source: SchemaChangeTail(source) for source in sources}
         self.safe_ends: dict[Partition, int] = {}
-        self.missing: dict[str, Missing] = {}
+        self._known: tuple[Decisions, int] | None = None
         self._pending: dict[str, Barrier] = {}
         self._watermarks: dict[Partition, int] = {}
+
+    @property
+    def settling(self) -> Collection[str]:
+        """The sources that have a barrier to settle."""
+        return self._pending.keys()
+
+    @property
+    def missing(self) -> dict[str, Missing]:
+        """Source → what its barrier waited for when ``settle`` was called last.
+
+        It is for people: to find out what is missing can take long. Only sources that wait.
+        """
+        if self._known is None:
+            return {}
+        found = {s: missing(b, self.tails[s], *self._known) for s, b in self._pending.items()}
+        return {source: what for source, what in found.items() if what is not None}
 
     def check(self, watermarks: Mapping[Partition, int]) -> None:
         """Store new high watermarks of whole partitions, of any topics.
@@ -195,17 +229,20 @@ class Barriers:
         self.check({Partition(barrier.source, 0): barrier.watermark})
         self._pending[barrier.source] = barrier
 
-    def settle(self, decisions: Decisions, ddl_read_to: int) -> None:
+    def settle(self, decisions: Decisions, ddl_read_to: int) -> dict[str, Collection[Partition]]:
         """Declare the ends of a barrier safe when nothing is ``missing`` for it.
 
         Args:
             decisions: What was read of the ddl topic.
             ddl_read_to: Offset (exclusive) up to which the ddl topic was read.
 
+        Returns:
+            Source whose barrier is settled now → the partitions with new safe ends.
+
         Raises:
             ContractError: A decision names a source that the pipeline does not have.
         """
-        self.missing.clear()
+        self._known, settled = (decisions, ddl_read_to), dict[str, Collection[Partition]]()
         for source, barrier in list(self._pending.items()):
             tail = self.tails.get(source)
             if tail is None:
@@ -215,9 +252,8 @@ class Barriers:
                     "target; `shardmerge command leave` takes them out",
                     code="SM-2115",
                 )
-            lacking = missing(barrier, tail, decisions, ddl_read_to)
-            if lacking is None:
+            if is_settled(barrier, tail, decisions, ddl_read_to):
                 self.safe_ends.update(barrier.ends)
+                settled[source] = barrier.ends.keys()
                 del self._pending[source]
-            else:
-                self.missing[source] = lacking
+        return settled

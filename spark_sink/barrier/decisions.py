@@ -68,6 +68,7 @@ class TargetDecisions:
             first such gates.
         reloads: Version of a decision that reloads shards → those shards, sorted.
         awaited: Shards whose tables still have to be read as a whole.
+        key_changed: Shards with at least one gate in ``ShardGates.key_changes``.
     """
 
     target: TargetTable
@@ -82,6 +83,37 @@ class TargetDecisions:
     restarted: list[ShardId] = field(default_factory=list)
     reloads: dict[int, tuple[ShardId, ...]] = field(default_factory=dict)
     awaited: AwaitedReadings = field(default_factory=AwaitedReadings)
+    key_changed: dict[ShardId, None] = field(default_factory=dict)
+    _reached: dict[ShardId, int] = field(default_factory=dict)
+    _held: dict[ShardId, None] = field(default_factory=dict)
+
+    def touched(self, name: ShardId) -> None:
+        """Note that a shard has got a gate, or that its gates were opened."""
+        shard = self.shards[name]
+        if shard.key_changes:
+            self.key_changed[name] = None
+        if shard.first_held is not None:
+            self._reached.pop(name, None)
+            self._held[name] = None
+            return
+        self._held.pop(name, None)
+        reached = shard.reached
+        if self._reached.get(name) != reached:
+            # The version of the decision at hand, so it is the highest.
+            self._reached.pop(name, None)
+            self._reached[name] = reached
+
+    def stopped_at(self, frontier: int) -> list[ShardId]:
+        """The shards with a gate that may not be passed before the frontier is reached.
+
+        The work is O(such shards): there may be thousands of others.
+        """
+        found = list(self._held)
+        for name, reached in reversed(self._reached.items()):
+            if reached < frontier:
+                break
+            found.append(name)
+        return found
 
     def lives(self, shard: ShardId) -> bool:
         """Whether the shard still counts."""
@@ -197,6 +229,7 @@ class Decisions:
             if release.shard in target.shards:
                 leaves = release.shard in decision.leaves
                 target.shards[release.shard].release(decision.version, release, passed_over=leaves)
+                target.touched(release.shard)
         if decision.origin is not None:
             for gates in target.shards.values():
                 gates.give_origin(decision.origin)
@@ -255,6 +288,7 @@ class Decisions:
         )
         known = target.reloads.get(decision.version, ())
         target.reloads[decision.version] = tuple(sorted({*known, reload.shard}))
+        target.touched(reload.shard)
         if len(shard.restarts) == 1:
             target.restarted.append(reload.shard)
 
@@ -299,6 +333,7 @@ class Decisions:
                 else 0,
             )
         )
+        target.touched(name)
         if shard.restarts == [len(shard.gates) - 1]:
             target.restarted.append(name)
         if shard.needs_order:

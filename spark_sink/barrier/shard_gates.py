@@ -133,9 +133,13 @@ class ShardGates:
         """
         return min(bisect_left(self._reached, version), len(self.gates))
 
-    def passes(self, version: int) -> bool:
-        """Whether all gates may be passed before ``version`` is reached."""
-        return not self._reached or self._reached[-1] < version
+    @property
+    def reached(self) -> int:
+        """The version that the target must have reached for rows to pass all gates; 0 for none.
+
+        It means nothing while a gate is held.
+        """
+        return self._reached[-1] if self._reached else 0
 
     def release(self, version: int, release: Release, *, passed_over: bool = False) -> None:
         """Open held gates, as of ``version``; see ``Gate.passed_over``."""

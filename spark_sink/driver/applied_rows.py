@@ -27,6 +27,7 @@ class AppliedRows:
         written: Target → rows that this process has written to it.
         collisions: How many rows of each shard replaced other rows.
         loads: Where first loads stand; ``LoadRuns`` says it.
+        unapplied: The partitions whose safe ends are not what is applied.
     """
 
     def __init__(self, intake: Intake, control: WriterState, epoch: int) -> None:
@@ -39,6 +40,7 @@ class AppliedRows:
         self.written: Counter[TargetTable] = Counter()
         self.collisions = KeyCollisions()
         self.loads: Mapping[ShardId, LoadPlace] = {}
+        self.unapplied: dict[Partition, None] = {}
 
     def load(self) -> None:
         """Take what is committed in the target; raises ``TargetError``."""
@@ -57,8 +59,10 @@ class AppliedRows:
         )
 
     def look(self) -> None:
-        """Take the latest reading of the partitions' ends."""
+        """Take the latest reading of the partitions' ends, and what is safe since."""
         self._catch_up.look(self._intake.looked_at, self._intake.watermarks, self._applied)
+        for partition in self._intake.newly_safe:
+            self._compare(partition)
 
     def take(self, result: RangeResult) -> tuple[TargetTable, ShardId]:
         """Take what a task committed; returns the target and the shard of its rows."""
@@ -86,5 +90,14 @@ class AppliedRows:
     def _set(self, partition: Partition, now: Applied, *, before: int) -> None:
         """Take a partition's new offset; one that went back has not caught up any more."""
         self._applied[partition] = now
+        self._compare(partition)
         if now.offset < before:
             self._catch_up.forget(partition)
+
+    def _compare(self, partition: Partition) -> None:
+        """Note whether a partition has safe rows that are not applied, or the other way round."""
+        end = self._intake.barriers.safe_ends.get(partition)
+        if end is None or end == self.progress.at(partition).offset:
+            self.unapplied.pop(partition, None)
+        else:
+            self.unapplied[partition] = None

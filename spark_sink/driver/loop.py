@@ -305,6 +305,7 @@ class Driver:
             refused=self._outcomes.refused(),
             rows=self._rows.progress,
             safe_ends=self._intake.barriers.safe_ends,
+            unapplied=self._rows.unapplied,
             busy=self._statements.busy,
             closed=self._closed.targets,
             resting=self._holds.resting(),

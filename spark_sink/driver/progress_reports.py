@@ -104,7 +104,7 @@ class ProgressReports:
         self.owes = self.hurries = False
         self._looked_at = now
         holds = self._holds.by_shard()
-        missing = {source: str(what) for source, what in self._intake.barriers.missing.items()}
+        missing: dict[str, str] | None = None
         rows, unreadable = self._rows.progress, self._intake.unreadable
         for due in self._rows.collisions.due(rows, time.monotonic()):
             log.warning(
@@ -117,6 +117,8 @@ class ProgressReports:
                 self.hurries |= self._publisher.is_due_soon(name)
             else:
                 began = time.monotonic()
+                if missing is None:
+                    missing = {s: str(what) for s, what in self._intake.barriers.missing.items()}
                 standing = Standing(
                     holds,
                     missing,

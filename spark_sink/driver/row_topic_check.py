@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.spark_sink.kafka.intake import Intake
@@ -42,7 +42,8 @@ class RowTopicCheck:
         self._epoch = epoch
         self._clock = clock
         self._stored: dict[str, RowTopic] = {}
-        self._compared: Mapping[str, RowTopic] | None = None
+        self._open: set[str] = set()
+        """Topics that are to be compared, or were and did not pass."""
         self._gone_since: dict[str, float] = {}
 
     def load(self) -> None:
@@ -50,17 +51,20 @@ class RowTopicCheck:
         self._stored = dict(self._control.row_topics())
 
     def compare(self) -> None:
-        """Compare the topics if their list is new; store the topics that are new.
+        """Compare the topics of which there is news; store the topics that are new.
 
         Raises:
             ContractError: One is another topic than before, or has been gone for ``GONE_S``.
             StackError: One has been gone for less than that: nothing is done without it.
             TargetError: The target does not answer, or another writer took over.
         """
-        there = self._intake.row_topics
-        if there is self._compared:
+        self._open |= self._intake.take_topic_news()
+        if not self._open:
             return
-        live = live_topics(self._intake.decisions) & self._intake.watermarks.partitions.keys()
+        described = self._intake.row_topics
+        there = {name: described[name] for name in self._open if name in described}
+        live = live_topics(self._intake.decisions, self._open)
+        live &= self._intake.watermarks.partitions.keys()
         if new := topics_to_store(self._stored, there, live):
             # This is done before the first offset in these topics is stored.
             self._control.keep_row_topics(self._epoch, new)
@@ -74,4 +78,4 @@ class RowTopicCheck:
             raise StackError(
                 f"row topic {min(lacking)} is gone", hint="it is looked for again", code="SM-4102"
             )
-        self._compared = there
+        self._open.clear()

@@ -35,6 +35,9 @@ _MANY = 100
 """This many records in one wait are a backlog: the sink then need not wait for single rows. A
 consumer that is so far behind the sink goes on at the end."""
 _CHUNK = 1_000
+_SHARE = 20
+"""New partitions are followed after this many times the time that the last ones took. librdkafka
+sorts all of them each time; while thousands of shards are added, several are followed together."""
 
 
 class Arrivals:
@@ -58,36 +61,80 @@ class Arrivals:
         self._read_to: dict[Partition, int] = {}
         """Partition of a topic in ``always`` → up to where the sink has read it."""
         self._found: set[Partition] = set()
+        self._unfollowed: AbstractSet[Partition] = frozenset()
+        self._changes = 0
+        """How often what is followed has changed."""
+        self._rows: tuple[object, int, int] | None = None
+        self._known: tuple[object, int, int] | None = None
+        """The mappings for which the work was done last, with their lengths and ``_changes``."""
+        self._new: dict[Partition, int] = {}
+        self._add_at = 0.0
         self._complete_at = 0.0
         self._request_ms = _REQUEST_MS
 
-    def follow(self, ends: Mapping[Partition, int]) -> bool:
+    def follow(self, rows: Mapping[Partition, int], own: Mapping[Partition, int]) -> bool:
         """Follow these partitions, and no others.
 
         Args:
-            ends: Whole partition → the offset to follow it from, if it is not followed already.
-                Partitions of topics in ``always`` were read by the sink up to there.
+            rows: Whole partition of rows → the offset to follow it from, if it is not followed
+                already. Between two calls partitions may be added to a mapping, not taken away.
+            own: The partitions of topics in ``always`` → up to where the sink has read them.
 
         Returns:
             Whether an arrival in any of them ends a wait for sure. False just after a partition was
             added, because the request that is open does not name the new partition yet.
         """
-        now = time.monotonic()
-        request_ms = _REQUEST_MS if len(ends) < _LONG else _LONG_REQUEST_MS
+        self._open(_REQUEST_MS if len(rows) < _LONG else _LONG_REQUEST_MS)
+        self._read_to = dict(own)
+        if not self._is_as_before(self._rows, rows):
+            ends = {**rows, **own}
+            self._leave(self._followed - ends.keys())
+            self._new = {p: ends[p] for p in ends.keys() - self._followed}
+            self._add()
+            if not self._new:
+                self._rows = rows, len(rows), self._changes
+        return not self._new and time.monotonic() >= self._complete_at
+
+    def follow_also(self, ends: Mapping[Partition, int]) -> None:
+        """Follow partitions that are not followed yet, now or in a while.
+
+        Args:
+            ends: Whole partition of rows → the offset to follow it from.
+        """
+        self._open(self._request_ms)
+        self._new.update((p, end) for p, end in ends.items() if p not in self._followed)
+        self._add()
+
+    def _open(self, request_ms: int) -> None:
+        """Make a consumer; another one if its requests are to stay open for another time."""
         if request_ms != self._request_ms:
             self.close()
         if self._consumer is None:
             self._consumer = _consumer(self._kafka, request_ms)
             self._request_ms = request_ms
-        self._read_to = {p: end for p, end in ends.items() if p.topic in self._always}
-        if gone := self._followed - ends.keys():
-            self._leave(gone)
-        if added := ends.keys() - self._followed:
-            asked = [TopicPartition(p.topic, p.number, ends[p]) for p in added]
-            self._consumer.incremental_assign(asked)
-            self._followed |= added
-            self._complete_at = now + 2 * request_ms / 1000
-        return now >= self._complete_at
+
+    def _add(self) -> None:
+        """Follow the new partitions, unless the last ones were followed just now."""
+        began = time.monotonic()
+        if self._consumer is None or not self._new or began < self._add_at:
+            return
+        asked = [TopicPartition(p.topic, p.number, end) for p, end in self._new.items()]
+        self._consumer.incremental_assign(asked)
+        self._followed |= self._new.keys()
+        self._new = {}
+        self._changes += 1
+        now = time.monotonic()
+        self._add_at = now + _SHARE * (now - began)
+        self._complete_at = now + 2 * self._request_ms / 1000
+
+    def _is_as_before(
+        self, before: tuple[object, int, int] | None, now: Mapping[Partition, object]
+    ) -> bool:
+        """Whether a mapping has the partitions for which the work was done last."""
+        if before is None:
+            return False
+        mapping, length, changes = before
+        return mapping is now and length == len(now) and changes == self._changes
 
     def wait(self, timeout_s: float, *, rows: bool) -> bool:
         """Wait until something arrives.
@@ -127,13 +174,16 @@ class Arrivals:
             self._leave(self.rows_of)
         return bool(awaited)
 
-    def take_found(self, known: AbstractSet[Partition]) -> AbstractSet[Partition]:
+    def take_found(self, known: Mapping[Partition, object]) -> AbstractSet[Partition]:
         """The partitions in which a record was seen since the last call.
 
         Those of ``known`` that are not followed count, too: there a record would not be seen.
+        Between two calls partitions may be added to a mapping, not taken away.
         """
-        found = (known - self._followed) | self._found
-        self._found.clear()
+        if not self._is_as_before(self._known, known):
+            self._unfollowed = known.keys() - self._followed
+            self._known = known, len(known), self._changes
+        found, self._found = self._unfollowed | self._found, set()
         return found
 
     def close(self) -> None:
@@ -142,12 +192,15 @@ class Arrivals:
             self._consumer.close()
         self._consumer = None
         self._followed.clear()
+        self._new, self._add_at = {}, 0.0
+        self._changes += 1
 
     def _leave(self, partitions: AbstractSet[Partition]) -> None:
         if self._consumer is not None and partitions:
             asked = [TopicPartition(p.topic, p.number) for p in partitions]
             self._consumer.incremental_unassign(asked)
             self._followed -= partitions
+            self._changes += 1
 
 
 def _consumer(kafka: Kafka, request_ms: int) -> Consumer:

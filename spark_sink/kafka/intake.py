@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from shardmerge.connectors.debezium.signals import notice
 from shardmerge.connectors.event_log import logger
@@ -21,25 +22,21 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.schemas.records.topic_records import decision_of
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, missing, open_transaction
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, is_settled, open_transaction
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
-from shardmerge.spark_sink.planning.partial_looks import PartialLooks, behind, parts_of
+from shardmerge.spark_sink.planning.partial_looks import Behind, PartialLooks, parts_of
 
 from .arrivals import Arrivals
-from .listing import Listing, Wanted
-from .offsets import DescribedTopics, OffsetReader, ask_again
+from .listing import ListedTopics
+from .offsets import OffsetReader
 from .row_topics import RowTopic
 from .topic_tail import TailEnd, TailRecord, TopicTail
 from .waits import Waits
 
 log = logger(__name__)
 
-_RELIST_S = 0.1
-"""Seconds after which the list of topics is read again without a reason."""
-_LATE_S = 5.0
-"""Seconds by which a new list of topics may be put off, so that rows that arrive do not wait."""
 _LOUD_S = 5.0
 """Seconds that something may be waited for before the log says so."""
 
@@ -71,6 +68,7 @@ class Intake:
             although there are records behind it. Everything before that offset is safe already.
         arrived: The whole row partitions in which records ended the last wait.
         looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
+        newly_safe: The partitions whose safe ends ``settle`` has moved last.
     """
 
     def __init__(
@@ -92,6 +90,7 @@ class Intake:
         self.unreadable: dict[Partition, int] = {}
         self.arrived: AbstractSet[Partition] = frozenset()
         self.looked_at: Mapping[Partition, str] = {}
+        self.newly_safe: list[Partition] = []
         self._offsets = offsets
         self._as_read = as_read
         self._tail = tail
@@ -101,9 +100,7 @@ class Intake:
         self._notices: deque[TailRecord] = deque()
         self._to_json = json_of_connectors(pipeline.kafka)
         self._ddl_read_to = 0
-        self._listing = Listing()
-        self._list_at = 0.0
-        self._described = DescribedTopics(offsets)
+        self._topics = ListedTopics(offsets, self.barriers.tails.keys())
         self._missing_since: dict[str, float] = {}
         self._orders_partitions = orders_partitions
         self._closures = Closures()
@@ -111,10 +108,7 @@ class Intake:
         self._waits = Waits(tail, arrivals) if arrivals is not None else None
         self._ends: dict[Partition, int] = {}
         self._looks = PartialLooks()
-        self._looked_at: Listing | None = None
-        self._listed: tuple[int, Mapping[str, int]] = (-1, {})
-        self._behind: dict[Partition, str] = {}
-        self._told = False
+        self._behind = Behind()
 
     def load(self) -> None:
         """Read the decisions that the ddl topic has now.
@@ -143,7 +137,7 @@ class Intake:
             StackError: Kafka cannot be read.
         """
         if self._waits is not None:
-            lacks = self._listing.lacks_topics
+            lacks = bool(self._topics.listing.lacking)
             timeout_s = self._waits.wait(timeout_s, self._ends if idle else None, lacks=lacks)
             self.arrived = self._waits.rows_of
         shown = False
@@ -188,7 +182,6 @@ class Intake:
                 )
                 said = None
             self._notices.popleft()
-            self._told = True
             if said is not None and said.tells_scan:
                 readings = self.scans.setdefault((said.source, said.table), [])
                 readings.append(self.watermarks.number + 1)
@@ -202,24 +195,28 @@ class Intake:
         Raises:
             StackError: Kafka does not answer: the next call tries again.
         """
-        self._list()
-        listing, began = self._listing, time.monotonic()
-        known = self.watermarks.ends.keys()
+        began, known = time.monotonic(), self.watermarks.ends
         if self._waits is not None:
             self._looks.warm(self._waits.arrived(known), began)
-        some = self._looks.wanted(known, len(listing.partitions), began, is_calm=is_calm)
-        # Proofs about new decisions, about ordered partitions and about notices need all ends.
-        if listing is not self._looked_at or self.ordered or self._told or self._waits is None:
-            some = None
-        if some is None:
-            stable = self._look_at_all(listing)
+        parts = max(len(self._topics.listing.partitions), len(self.decisions.streams))
+        some = self._looks.wanted(known, parts, began, is_calm=is_calm)
+        # Ordered partitions need all ends.
+        whole = some is None or bool(self.ordered) or self._waits is None or self._topics.is_other
+        # Rows that ended a wait do not wait for the list: the next round reads it.
+        hurried = self._waits is not None and self._waits.is_over_early
+        self._topics.renew(self.decisions, whole=whole, hurried=hurried)
+        listing, described = self._topics.listing, self._topics.described
+        if some is None or whole or self._topics.is_other:
+            stable = self._look_at_all()
             self._looks.took(began, time.monotonic())
         else:
             stable = self._look_at(some)
-        self.looked_at = parts_of(some, listing.partitions)
-        grown_before, safe = {**self._behind, **self.looked_at}, self.barriers.safe_ends
-        self._behind = behind(grown_before, listing.partitions, self.watermarks.ends, safe)
-        wanting = self.barriers.partitions_to_read(self._behind)
+        if self._waits is not None and self._topics.fresh:
+            fresh = {partition.whole for partition in self._topics.fresh}
+            self._waits.follow_also({p: self.watermarks.ends[p] for p in fresh})
+        self._topics.fresh.clear()
+        self._behind.take(self.looked_at, self.watermarks.ends, self.barriers.safe_ends)
+        wanting = self.barriers.partitions_to_read(self._behind.partitions(self.barriers.settling))
         if unasked := {partition.whole for partition in wanting} - stable.keys():
             stable |= self._offsets.stable_ends(unasked)
         ends = {partition: stable[partition.whole] for partition in wanting}
@@ -236,28 +233,29 @@ class Intake:
             by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
         if self._waits is not None:
             self._waits.check(bool(by_source))
-        self._described.begin_round()
+        described.begin_round()
         if not by_source:
             return
         ddl = Partition(self._ddl_topic, 0)
         topics_of_grown = {partition.topic for partition in grown}
-        asked, described = self._offsets.high_watermarks_and_topics(
+        asked, found = self._offsets.high_watermarks_and_topics(
             [ddl, *(Partition(name, 0) for name in by_source)], topics_of_grown
         )
-        self._described.take(topics_of_grown, described)
+        described.take(topics_of_grown, found)
         for source, source_ends in by_source.items():
             watermark = asked[Partition(source, 0)]
             self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
 
-    def _look_at_all(self, listing: Listing) -> dict[Partition, int]:
+    def _look_at_all(self) -> dict[Partition, int]:
         """Read all ends anew. Returns the stable ends of the partitions with arrivals."""
+        listing = self._topics.listing
         known = {*listing.whole, *listing.own}
         asked, stable = self._offsets.both_ends(known, self.arrived & known)
         watermarks = {partition: asked[partition] for partition in listing.whole}
         self.barriers.check(watermarks)
         self.watermarks = Watermarks(
-            self.decisions.seen,
-            listing.counts,
+            listing.seen,
+            dict(listing.counts),
             watermarks,
             self.decisions.topics,
             listing.unread,
@@ -265,19 +263,32 @@ class Intake:
             number=self.watermarks.number + 1,
         )
         self._ends = dict(watermarks)
-        self._looked_at, self._told = listing, False
+        self._topics.is_other = False
+        self._behind.keep(listing.partitions)
+        self.looked_at = listing.partitions
         return stable
 
     def _look_at(self, some: AbstractSet[Partition]) -> dict[Partition, int]:
-        """Read some ends anew; the others stay as the last look at all has found them.
+        """Read some ends anew, and those of partitions that are new in the listing.
+
+        The others stay as the last look at all has found them, and so does what that look proves.
 
         Returns:
             The stable ends of those partitions that had arrivals.
         """
-        asked, stable = self._offsets.both_ends(some, self.arrived & some)
+        listing, fresh = self._topics.listing, self._topics.fresh
+        asked, stable = self._offsets.both_ends(
+            some | {partition.whole for partition in fresh}, self.arrived & some
+        )
         self.barriers.check(asked)
         self.watermarks.ends.update(asked)
+        if fresh or len(listing.counts) != len(self.watermarks.partitions):
+            self.watermarks = replace(self.watermarks, partitions=dict(listing.counts))
         self._ends.update(asked)
+        self.looked_at = {
+            **parts_of(some, listing.partitions, listing.parts),
+            **{partition: listing.partitions[partition] for partition in fresh},
+        }
         return stable
 
     @property
@@ -285,24 +296,15 @@ class Intake:
         """Whether ``observe`` has asked for no end last, and no row waits for its barrier."""
         return not self.looked_at and not self._behind
 
-    def _list(self) -> None:
-        """Renew the list of topics if it is old, or if decisions came since it was read."""
-        now = time.monotonic()
-        # Rows that ended a wait do not wait for the list: the next round reads it.
-        hurried = self._waits is not None and self._waits.is_over_early
-        due = now >= self._list_at + (_LATE_S if hurried else 0.0)
-        if self._listing.seen != self.decisions.seen or due:
-            wanted = Wanted.of(self.decisions, self.barriers.tails.keys())
-            counts = self._offsets.partitions(wanted.topics)
-            if self._listed != (seen := (self.decisions.seen, counts)):
-                self._listing, self._listed = wanted.listing(self.decisions, counts), seen
-            self._list_at = ask_again(now, _RELIST_S)
-            self._described.renew({name: n for name, n in self._listing.counts.items() if n})
-
     @property
     def row_topics(self) -> Mapping[str, RowTopic]:
         """The row topics that exist, see ``DescribedTopics``."""
-        return self._described.row_topics
+        return self._topics.described.row_topics
+
+    def take_topic_news(self) -> set[str]:
+        """The names in ``DescribedTopics.news``, each once."""
+        news, self._topics.described.news = self._topics.described.news, set()
+        return news
 
     def identify(self, names: Collection[str]) -> None:
         """Describe these topics, because their rows are about to be applied.
@@ -310,7 +312,7 @@ class Intake:
         Raises:
             StackError: Kafka does not answer.
         """
-        self._described.identify(names)
+        self._topics.described.identify(names)
 
     def settle(self) -> bool:
         """Find out which ends are safe by now, and which closures are known.
@@ -318,7 +320,10 @@ class Intake:
         Returns:
             Whether another call soon can find a new closure.
         """
-        self.barriers.settle(self.decisions, self._ddl_read_to)
+        self.newly_safe = []
+        for source, ends in self.barriers.settle(self.decisions, self._ddl_read_to).items():
+            self.newly_safe += ends
+            self._behind.settled(source, self.watermarks.ends, self.barriers.safe_ends)
         self._report_missing()
         if not self._orders_partitions:
             return False
@@ -367,15 +372,17 @@ class Intake:
     def is_settled(self, barrier: Barrier) -> bool:
         """Whether every schema change below a barrier is decided, and its decisions are read."""
         tail = self.barriers.tails[barrier.source]
-        return missing(barrier, tail, self.decisions, self._ddl_read_to) is None
+        return is_settled(barrier, tail, self.decisions, self._ddl_read_to)
 
     def _report_missing(self) -> None:
         """Log what rows wait for when that takes long."""
         now = time.monotonic()
-        lacking = {source: str(what) for source, what in self.barriers.missing.items()}
-        lacking |= {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
+        lacking = {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
+        lacking |= dict.fromkeys(self.barriers.settling, "")
         self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
         for who, what in lacking.items():
             if now - self._missing_since.setdefault(who, now) >= _LOUD_S:
-                log.warning("rows_delayed", rows_of=who, reason=what)
+                log.warning(
+                    "rows_delayed", rows_of=who, reason=what or self.barriers.missing.get(who)
+                )
                 self._missing_since[who] = now

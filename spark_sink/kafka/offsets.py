@@ -210,36 +210,44 @@ class DescribedTopics:
     """The row topics, described as often as it is worth it.
 
     Attributes:
-        row_topics: The row topics that exist, as described last. Each change, and each new
-            description of the listed topics, makes a new object.
+        row_topics: The row topics that exist, as described last.
+        news: Names that are to be compared: described anew, listed for the first time, or gone.
+            Whoever compares them takes them out.
     """
 
     def __init__(self, offsets: OffsetReader) -> None:
-        self.row_topics: Mapping[str, RowTopic] = {}
+        self.row_topics: dict[str, RowTopic] = {}
+        self.news: set[str] = set()
         self._offsets = offsets
         self._describe_at = 0.0
+        self._listed: Mapping[str, int] = {}
         self._identified: set[str] = set()
 
-    def renew(self, counts: Mapping[str, int]) -> None:
+    def renew(self, listed: Mapping[str, int]) -> None:
         """Describe the listed topics that are new or were changed; all of them now and then.
 
         Args:
-            counts: Topic that exists → number of its partitions.
+            listed: Topic → number of its partitions; 0 for a topic that does not exist.
 
         Raises:
             StackError: Kafka does not answer.
         """
         now = time.monotonic()
+        counts = {name: count for name, count in listed.items() if count}
         known = {name: topic.partitions for name, topic in self.row_topics.items()}
         if now >= self._describe_at:
             found = self._offsets.described(counts)
             self._describe_at = ask_again(now, _DESCRIBE_S, _DESCRIBE_SHARE)
+            self.news.update(counts, known)
         elif known != counts:
             same = {name for name in counts if known.get(name) == counts[name]}
             found = self._offsets.described(counts.keys() - same)
+            self.news.update(counts.keys() - same, known.keys() - same)
             found |= {name: self.row_topics[name] for name in same}
         else:
-            return
+            found = self.row_topics
+        self.news.update(listed.keys() - self._listed.keys())
+        self._listed = dict(listed)
         self.row_topics = {name: found[name] for name in counts if name in found}
 
     def begin_round(self) -> None:
@@ -257,9 +265,15 @@ class DescribedTopics:
 
     def take(self, names: Collection[str], found: Mapping[str, RowTopic]) -> None:
         """Take what topics are now; those that are not found do not exist."""
-        others = {name: topic for name, topic in self.row_topics.items() if name not in names}
-        if (known := {**others, **found}) != self.row_topics:
-            self.row_topics = known
+        for name in names:
+            now = found.get(name)
+            if now == self.row_topics.get(name):
+                continue
+            self.news.add(name)
+            if now is None:
+                del self.row_topics[name]
+            else:
+                self.row_topics[name] = now
         self._identified.update(names)
 
 

@@ -7,11 +7,12 @@ distributed anew: changes of one row are then in two partitions, which have no o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Stream
 
 _ANEW = "merge the target again from a snapshot, as another pipeline"
 
@@ -28,12 +29,18 @@ class RowTopic(NamedTuple):
     partitions: int
 
 
-def live_topics(decisions: Decisions) -> set[str]:
-    """The row topics that still have a live shard: they may have rows that are not applied."""
+def live_topics(decisions: Decisions, names: Collection[str]) -> set[str]:
+    """Those of some topics that still have a live shard: its rows may not all be applied."""
+    own = {Stream(name) for name in names if name not in decisions.topics.shared}
+    streams: Iterable[Stream] = own & decisions.streams.keys()
+    if len(own) < len(names):
+        streams = (stream for stream in decisions.streams if stream.topic in names)
     return {
         stream.topic
-        for stream, owners in decisions.streams.items()
-        if any(decisions.targets[target].lives(shard) for target, shard in owners)
+        for stream in streams
+        if any(
+            decisions.targets[target].lives(shard) for target, shard in decisions.streams[stream]
+        )
     }
 
 

@@ -78,7 +78,7 @@ class Waits:
         complete = self._tail.is_asleep
         if ends is not None and (places := self._tail.places()) is not None:
             own = {Partition(topic, 0): place for topic, place in places.items()}
-            complete = self._arrivals.follow({**ends, **own})
+            complete = self._arrivals.follow(ends, own)
             if not complete:
                 timeout_s = min(timeout_s, _SHORT_S)
             elif lacks:
@@ -100,8 +100,16 @@ class Waits:
             is_wanted = True
         return _SHORT_S if is_wanted else 0.0
 
-    def arrived(self, known: AbstractSet[Partition]) -> AbstractSet[Partition]:
-        """Those of ``known`` in which records arrived since the last call, or may have arrived."""
+    def follow_also(self, ends: Mapping[Partition, int]) -> None:
+        """Follow partitions that are new; see ``Arrivals.follow_also``."""
+        self._arrivals.follow_also(ends)
+
+    def arrived(self, known: Mapping[Partition, object]) -> AbstractSet[Partition]:
+        """The partitions in which records arrived since the last call, or may have arrived.
+
+        Args:
+            known: The row partitions that the sink knows.
+        """
         if not self._tail.is_asleep:
             # Nobody may have waited since. While the tail sleeps, its records must end a wait.
             self._arrivals.wait(0.0, rows=True)

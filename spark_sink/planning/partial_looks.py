@@ -3,9 +3,10 @@
 Theory of operation. Kafka's answer about thousands of partitions takes a second, and a round's
 rows would wait for it. So a round of a calm sink asks only for the partitions that are *warm*: in
 which a record was seen to arrive, or which had grown, some seconds ago at most. From time to time,
-and whenever something depends on it, a round asks for all. A partition that is not asked for keeps
-its end. That is sound: an end that was read later than another one proves as much, and all ends
-keep the number of the reading in which all were asked for.
+and whenever something depends on it, a round asks for all. In between, a round asks for the
+partitions of shards that have just come, too. A partition that is not asked for keeps its end. That
+is sound: an end that was read later than another one proves as much, and all ends keep the number
+of the reading in which all were asked for, and the number of the decisions that it covers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class PartialLooks:
 
         Args:
             known: The whole partitions whose ends are known since the last look at all.
-            parts: How many partitions there are, where each shard's part of a shared one counts.
+            parts: How many partitions there are. Each shard's part of a shared one counts, and so
+                does a topic that does not exist yet.
             now: The present time.
             is_calm: Whether nothing waits for a new reading of all ends.
         """
@@ -51,7 +53,7 @@ class PartialLooks:
             return None
         self._warm = {p: at for p, at in self._warm.items() if now - at < _WARM_S}
         some = frozenset(p for p in self._warm if p in known)
-        return some if 2 * len(some) < len(known) else None
+        return some if 2 * len(some) < max(len(known), FEW) else None
 
     def took(self, began: float, now: float) -> None:
         """Note that all ends were asked for, and when."""
@@ -59,37 +61,73 @@ class PartialLooks:
 
 
 def parts_of(
-    whole: Collection[Partition] | None, listed: Mapping[Partition, str]
+    whole: Collection[Partition] | None,
+    listed: Mapping[Partition, str],
+    parts: Mapping[Partition, Collection[Partition]],
 ) -> Mapping[Partition, str]:
     """The partitions that are, or are parts of, some whole ones.
 
     Args:
         whole: The whole ones; None for all.
         listed: Every partition of rows → its source.
+        parts: Whole partition of a shared topic → its parts among ``listed``.
     """
     if whole is None:
         return listed
-    if all(partition in listed for partition in whole):
-        return {partition: listed[partition] for partition in whole}
-    return {p: source for p, source in listed.items() if p.whole in whole}
+    found = {partition: listed[partition] for partition in whole if partition in listed}
+    for shared in whole if parts else ():
+        found.update((part, listed[part]) for part in parts.get(shared, ()))
+    return found
 
 
-def behind(
-    partitions: Mapping[Partition, str],
-    listed: Collection[Partition],
-    ends: Mapping[Partition, int],
-    safe_ends: Mapping[Partition, int],
-) -> dict[Partition, str]:
-    """Those of some partitions that have grown beyond their safe ends, with their sources.
+class Behind:
+    """The partitions that have grown beyond their safe ends, by their sources."""
 
-    Args:
-        partitions: The partitions → their sources.
-        listed: Every partition of rows.
-        ends: Whole partition → its high watermark.
-        safe_ends: Partition → its safe end (``barrier``).
-    """
-    return {
-        partition: source
-        for partition, source in partitions.items()
-        if partition in listed and ends[partition.whole] > safe_ends.get(partition, 0)
-    }
+    def __init__(self) -> None:
+        self._of_source: dict[str, dict[Partition, None]] = {}
+
+    def __bool__(self) -> bool:
+        return any(self._of_source.values())
+
+    def partitions(self, but_of: Collection[str]) -> dict[Partition, str]:
+        """The partitions → their sources, but for some sources."""
+        return {
+            partition: source
+            for source, partitions in self._of_source.items()
+            if source not in but_of
+            for partition in partitions
+        }
+
+    def take(
+        self,
+        looked_at: Mapping[Partition, str],
+        ends: Mapping[Partition, int],
+        safe_ends: Mapping[Partition, int],
+    ) -> None:
+        """Take new ends.
+
+        Args:
+            looked_at: The partitions whose ends were just read → their sources.
+            ends: Whole partition → its high watermark.
+            safe_ends: Partition → its safe end (``barrier``).
+        """
+        for partition, source in looked_at.items():
+            grown = ends[partition.whole] > safe_ends.get(partition, 0)
+            of_source = self._of_source.setdefault(source, {})
+            if grown:
+                of_source[partition] = None
+            else:
+                of_source.pop(partition, None)
+
+    def settled(
+        self, source: str, ends: Mapping[Partition, int], safe_ends: Mapping[Partition, int]
+    ) -> None:
+        """Forget those of a source that have reached their ends; its safe ends have moved."""
+        of_source = self._of_source.get(source, {})
+        for partition in [p for p in of_source if ends.get(p.whole, 0) <= safe_ends.get(p, 0)]:
+            del of_source[partition]
+
+    def keep(self, listed: Collection[Partition]) -> None:
+        """Forget the partitions that are not listed any more."""
+        for source, partitions in self._of_source.items():
+            self._of_source[source] = dict.fromkeys(p for p in partitions if p in listed)

@@ -101,7 +101,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     without_rows = {*state.busy, *state.closed}
     available: dict[Partition, tuple[int, int]] = {}
     ordered: dict[Stream, dict[Partition, tuple[int, int]]] = {}
-    for partition, end in state.safe_ends.items():
+    for partition in state.unapplied if state.unapplied is not None else state.safe_ends:
+        end = state.safe_ends[partition]
         if end == state.rows.at(partition).offset:
             continue
         owners = decisions.streams.get(partition.stream, ())
@@ -150,11 +151,10 @@ def _plan_target(
     own, later = rows_stops(target, open_now), fixup_stops(target, open_now)
     stops, blocked = {}, {}
     named = own.keys() | later.keys() | restarts.keys() | state.loads.keys()
-    named |= target.awaited.latest().keys()
-    for name, shard in target.shards.items():
-        # Mostly nothing concerns a shard, and there may be thousands.
-        if name not in named and not shard.key_changes and shard.passes(reached):
-            continue
+    named |= target.awaited.latest().keys() | target.key_changed.keys()
+    # Mostly nothing concerns a shard, and there may be thousands.
+    for name in dict.fromkeys((*target.stopped_at(reached), *(named & target.shards.keys()))):
+        shard = target.shards[name]
         restart = restarts.get(name)
         anew = None if restart is None else (restart.index, restart.reason)
         asked = target.awaited.since(name)

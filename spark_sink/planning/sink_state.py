@@ -27,6 +27,8 @@ class SinkState:
         executed, refused: Per target, from the journal.
         rows: How far rows are applied.
         safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
+        unapplied: The partitions of ``safe_ends`` with rows that are not applied, and maybe others:
+            there may be thousands without. None: any may have some.
         busy: Targets on which statements run: nothing else is done with them meanwhile.
         closed: Targets that the sink may not change, and why.
         resting: Shard that has met a row which cannot be applied, and waits until it is tried
@@ -48,6 +50,7 @@ class SinkState:
     refused: Mapping[TargetTable, Mapping[StatementKey, Refused]] = field(default_factory=dict)
     rows: RowProgress = field(default_factory=RowProgress)
     safe_ends: Mapping[Partition, int] = field(default_factory=dict)
+    unapplied: Collection[Partition] | None = None
     busy: Collection[TargetTable] = ()
     closed: Mapping[TargetTable, Closing] = field(default_factory=dict)
     resting: Mapping[ShardId, SourcePosition] = field(default_factory=dict)

@@ -276,6 +276,17 @@ class BarrierMachine(BarrierWorld):
                         if isinstance(r, Row) and place.shard in (None, r.shard)]  # fmt: skip
                 assert list(numbers.values()) == sent
 
+    @invariant()
+    def the_shards_that_may_not_pass_are_found_without_looking_at_all(self) -> None:
+        if hasattr(self, "sink"):
+            for target in self.sink.decisions.targets.values():
+                for frontier in range(1, target.version + 2):
+                    found = target.stopped_at(frontier)
+                    shards = target.shards.items()
+                    assert sorted(found) == sorted(
+                        n for n, gates in shards if gates.first_blocked(frontier) < len(gates.gates)
+                    )
+
     def _let_the_sources_settle(self) -> None:
         for source in self.sources.values():
             source.settle()

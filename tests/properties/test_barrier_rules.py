@@ -26,7 +26,7 @@ from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
 from tests.properties.barrier_machine import BarrierMachine
 from tests.properties.barrier_world import SHARDS
 from tests.properties.late_values_machine import LateValuesMachine
-from tests.properties.test_barrier_machine import StaleBarrierMachine
+from tests.properties.test_barrier_machine import PartialBarrierMachine, StaleBarrierMachine
 from tests.toy_kafka import Place
 from tests.toy_sink import ToySink
 
@@ -71,6 +71,21 @@ def a_null_after_the_watermarks_were_read() -> None:
     for shard in (FIRST, SECOND, OTHER):
         _alter(machine, shard, "a", "INT NOT NULL")
     machine.let_everything_arrive()
+
+
+def a_null_in_a_partition_that_is_not_asked_for() -> None:
+    for passes in range(8):
+        machine = _machine(PartialBarrierMachine)
+        _write(machine, FIRST, 0, a=1)
+        machine.let_everything_arrive()
+        before = machine.sink.passes
+        while machine.sink.passes < before + passes:
+            next(machine.steps)
+        _write(machine, FIRST, 1, a=None)
+        _write(machine, FIRST, 1, a=7)
+        for shard in (FIRST, SECOND, OTHER):
+            _alter(machine, shard, "a", "INT NOT NULL")
+        machine.let_everything_arrive()
 
 
 def a_row_between_two_gates_of_a_hold() -> None:
@@ -250,6 +265,13 @@ def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(limits_module, "unapplied_before", careless)
 
 
+def _some_ends_prove_as_much_as_all(patch: pytest.MonkeyPatch) -> None:
+    _debts_do_not_wait_for_what_is_read_again(patch)
+    patch.setattr(
+        ToySink, "proven_by_some", lambda sink, known: replace(known, seen=sink.decisions.seen)
+    )
+
+
 def _any_offset_is_caught_up(patch: pytest.MonkeyPatch) -> None:
     def look(self: CatchUp, partitions: Iterable[Place], *rest: object) -> None:
         self.caught_up = dict.fromkeys(partitions, Reached(1 << 40, 1 << 40))
@@ -281,7 +303,7 @@ def _the_barrier_is_the_last_stable_offset(patch: pytest.MonkeyPatch) -> None:
 
 
 def _undecided_changes_are_not_missed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(barrier_module, "missing", lambda *arguments: None)
+    patch.setattr(barrier_module, "is_settled", lambda *arguments: True)
 
 
 def _decisions_of_other_sources_are_not_missed(patch: pytest.MonkeyPatch) -> None:
@@ -305,6 +327,7 @@ RULES = [
     ),
     (_contractions_do_not_wait, a_null_before_not_null),
     (_any_watermark_is_a_proof, a_null_after_the_watermarks_were_read),
+    (_some_ends_prove_as_much_as_all, a_null_in_a_partition_that_is_not_asked_for),
     (_any_offset_is_caught_up, a_null_before_not_null),
     (_held_gates_count_like_others, a_row_between_two_gates_of_a_hold),
     (

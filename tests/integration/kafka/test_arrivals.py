@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 from confluent_kafka import Producer
@@ -46,13 +46,18 @@ def ends_of(stack: LocalStack, *topics: str) -> dict[Partition, int]:
     return OffsetReader(stack.kafka).stable_ends([Partition(topic, 0) for topic in topics])
 
 
+def follow(arrivals: Arrivals, ends: Mapping[Partition, int]) -> bool:
+    own = {partition: end for partition, end in ends.items() if partition.topic == DDL}
+    return arrivals.follow({p: end for p, end in ends.items() if p not in own}, own)
+
+
 @pytest.fixture
 def followed(stack: LocalStack, producer: Producer) -> Iterator[Arrivals]:
     """Arrivals that follow the three topics from their present ends."""
     made = Arrivals(stack.kafka, frozenset({DDL}))
     ends = ends_of(stack, DDL, ROWS, OTHERS)
     deadline = time.monotonic() + LONG_S
-    while not made.follow(ends):
+    while not follow(made, ends):
         assert time.monotonic() < deadline
         assert made.wait(0.1, rows=True) is False
     yield made
@@ -78,8 +83,8 @@ def test_a_committed_row_ends_a_wait_and_an_open_transaction_does_not(
     assert waited(followed, 0.7, rows=True) == (False, False), "one row ends one wait"
     send(producer, OTHERS)
     assert waited(followed, LONG_S, rows=True) == (True, False)
-    known = {Partition(topic, 0) for topic in (ROWS, OTHERS)}
-    assert followed.take_found(known) == known
+    known = dict.fromkeys((Partition(topic, 0) for topic in (ROWS, OTHERS)), 0)
+    assert followed.take_found(known) == known.keys()
     assert followed.take_found(known) == set(), "each is told once"
 
 
@@ -100,15 +105,34 @@ def test_a_backlog_is_left_alone_until_somebody_waits_for_rows_again(
     send(producer, ROWS, 5_000)
     assert waited(followed, 1.0, rows=True) == (False, False)
     ends = ends_of(stack, DDL, ROWS, OTHERS)
-    followed.take_found(ends.keys())
-    assert followed.take_found(ends.keys()) == {Partition(ROWS, 0)}, "nobody would see more"
-    assert not followed.follow(ends), "just added"
+    followed.take_found(ends)
+    assert followed.take_found(ends) == {Partition(ROWS, 0)}, "nobody would see more"
+    assert not follow(followed, ends), "just added"
     deadline = time.monotonic() + LONG_S
-    while not followed.follow(ends):
+    while not follow(followed, ends):
         assert time.monotonic() < deadline
         followed.wait(0.1, rows=True)
     send(producer, ROWS)
     assert waited(followed, LONG_S, rows=True) == (True, False)
+
+
+def test_a_new_partition_is_followed_from_the_end_that_is_known(
+    followed: Arrivals, producer: Producer, stack: LocalStack
+) -> None:
+    new = Partition("arrivals.new", 0)
+    create_topics(stack.kafka, [TopicSpec(new.topic, 1, 1)])
+    known = ends_of(stack, ROWS, OTHERS, new.topic)
+    followed.take_found(known)
+    assert followed.take_found(known) == {new}, "nobody would see its rows"
+    send(producer, new.topic)
+    followed.follow_also(known)
+    followed.follow_also(known)
+    deadline = time.monotonic() + LONG_S
+    while not (found := followed.take_found(known)):
+        assert time.monotonic() < deadline
+        followed.follow_also({})
+        followed.wait(0.1, rows=True)
+    assert found == {new}, "also what came before it was followed"
 
 
 def test_of_many_partitions_a_row_ends_a_wait_as_soon(
@@ -117,9 +141,9 @@ def test_of_many_partitions_a_row_ends_a_wait_as_soon(
     """The brokers keep the request open for longer then, and a new client is made for that."""
     monkeypatch.setattr(arrivals, "_LONG", 3)
     ends = ends_of(stack, DDL, ROWS, OTHERS)
-    assert not followed.follow(ends)
+    assert not follow(followed, ends)
     deadline = time.monotonic() + LONG_S
-    while not followed.follow(ends):
+    while not follow(followed, ends):
         assert time.monotonic() < deadline
         assert not followed.wait(0.1, rows=True)
     send(producer, ROWS)
@@ -137,10 +161,10 @@ def test_decisions_that_were_read_already_end_no_wait(
         producer.commit_transaction(30)
     assert waited(followed, LONG_S, rows=True) == (True, True)
     ends = ends_of(stack, DDL, ROWS, OTHERS)
-    followed.follow(ends)
+    follow(followed, ends)
     assert waited(followed, 1.0, rows=True) == (False, False)
     deadline = time.monotonic() + LONG_S
-    while not followed.follow(ends):
+    while not follow(followed, ends):
         assert time.monotonic() < deadline
         assert not followed.wait(0.1, rows=True)
     send(producer, DDL)

@@ -9,7 +9,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Stream
-from tests.unit.spark_sink.decided import TARGET, A, B, at, decision, folded, ignored
+from tests.unit.spark_sink.decided import TARGET, A, B, C, at, decision, folded, ignored
 
 
 def test_a_decision_stands_at_the_position_of_its_change():
@@ -78,3 +78,16 @@ def test_two_shards_of_one_topic_are_both_named():
 def test_nothing_is_known_at_first():
     assert Decisions().targets == {}
     assert not Decisions().is_decided("s1", 0)
+
+
+def test_only_the_shards_behind_the_frontier_are_found_and_those_that_are_held() -> None:
+    decisions = folded(decision(1, A, 10), decision(2, B, 20), decision(3, C, 30))
+    target = decisions.targets[TARGET]
+    assert target.stopped_at(4) == []
+    assert target.stopped_at(2) == [C, B]
+    decisions.add(decision(4, A, 40, hold=True))
+    assert target.stopped_at(5) == [A]
+    decisions.add(decision(5, B, 50, releases=(A,)))
+    assert target.stopped_at(6) == []
+    assert set(target.stopped_at(5)) == {A, B}
+    assert set(target.stopped_at(3)) == {A, B, C}

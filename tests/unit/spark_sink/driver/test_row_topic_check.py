@@ -22,15 +22,21 @@ class World:
         self.intake = SimpleNamespace(
             decisions=folded(decision(1, A, 10)),
             row_topics={NAME: RowTopic("one", 2)},
+            take_topic_news=self.take_news,
             watermarks=SimpleNamespace(partitions={NAME: 2}),
         )
         self.stored = stored
+        self.news = {NAME}
         self.kept: list[dict[str, RowTopic]] = []
         self.now = 0.0
         self.check = RowTopicCheck(
             cast(Any, self.intake), cast(Any, self), epoch=3, clock=lambda: self.now
         )
         self.check.load()
+
+    def take_news(self) -> set[str]:
+        news, self.news = self.news, set()
+        return news
 
     def row_topics(self) -> dict[str, RowTopic]:
         return self.stored
@@ -44,7 +50,7 @@ def test_a_new_topic_is_stored_once() -> None:
     world = World()
     world.check.compare()
     world.check.compare()
-    world.intake.row_topics = dict(world.intake.row_topics)
+    world.news = {NAME}
     world.check.compare()
     assert world.kept == [{NAME: RowTopic("one", 2)}]
 
@@ -55,6 +61,13 @@ def test_a_topic_that_was_made_anew_ends_the_sink() -> None:
         world.check.compare()
 
 
+def test_topics_of_which_there_is_no_news_are_not_compared() -> None:
+    world = World(**{NAME: RowTopic("another", 2)})
+    world.news = {"s1.app.b"}
+    world.check.compare()
+    assert world.kept == []
+
+
 def test_a_topic_that_is_gone_is_looked_for_before_the_sink_ends() -> None:
     world = World(**{NAME: RowTopic("one", 2)})
     world.intake.row_topics = {}
@@ -63,7 +76,7 @@ def test_a_topic_that_is_gone_is_looked_for_before_the_sink_ends() -> None:
             world.check.compare()
     world.intake.row_topics = {NAME: RowTopic("one", 2)}
     world.check.compare()
-    world.intake.row_topics = {}
+    world.intake.row_topics, world.news = {}, {NAME}
     world.now = 2 * GONE_S
     with pytest.raises(StackError):
         world.check.compare()

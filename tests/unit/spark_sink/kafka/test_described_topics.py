@@ -48,6 +48,24 @@ def test_only_topics_that_are_new_or_were_changed_are_described() -> None:
     assert described.row_topics == {}
 
 
+def test_what_is_described_anew_is_news_until_it_is_taken() -> None:
+    brokers = Brokers(a=ONE, b=TWO)
+    described = DescribedTopics(cast(Any, brokers))
+    described.renew({"a": 1, "c": 0})
+    assert described.news == {"a", "c"}, "also what does not exist: it may have existed"
+    described.news = set()
+    described.renew({"a": 1, "c": 0})
+    described.take({"a"}, {"a": ONE})
+    assert described.news == set()
+    described.take({"b"}, {"b": TWO})
+    assert described.news == {"b"}
+    described.take({"a"}, {})
+    assert (described.news, described.row_topics) == ({"a", "b"}, {"b": TWO})
+    described.news = set()
+    described.renew({"b": 1, "c": 0, "d": 0})
+    assert described.news == {"b", "d"}, "listed for the first time"
+
+
 def test_a_topic_that_was_made_anew_is_noticed_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(offsets, "_DESCRIBE_S", 0.0)
     monkeypatch.setattr(offsets, "_DESCRIBE_SHARE", 0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
-from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
@@ -171,9 +171,9 @@ def test_topics_are_described_when_their_list_is_another_or_after_a_while(
     assert intake.row_topics["s1.app.a"].id == "id of s1.app.a"
     intake.identify({"s1.app.a"})
     assert intake.row_topics["s1.app.a"].id == "other id of s1.app.a", "rows are to be applied"
-    known = intake.row_topics
+    assert intake.take_topic_news() == {"s1.app.a"}
     intake.identify({"s1.app.a"})
-    assert intake.row_topics is known, "nothing is to be compared"
+    assert intake.take_topic_news() == set(), "nothing is to be compared"
 
     offsets.made = "second id"
     now[0] += 5
@@ -389,9 +389,13 @@ class Followed:
 
     def __init__(self) -> None:
         self.found: set[Partition] = set()
+        self.followed: dict[Partition, int] = {}
 
-    def take_found(self, known: Collection[Partition]) -> set[Partition]:
+    def take_found(self, known: Mapping[Partition, object]) -> set[Partition]:
         return self.found
+
+    def follow_also(self, ends: Mapping[Partition, int]) -> None:
+        self.followed.update(ends)
 
 
 def test_a_calm_sink_of_many_shards_does_not_ask_for_all_ends_in_every_round(
@@ -432,5 +436,95 @@ def test_a_calm_sink_of_many_shards_does_not_ask_for_all_ends_in_every_round(
     assert ask(is_calm=False) == 3, "something waits for it"
     assert intake.watermarks is not before
     assert ask() == 0
-    intake.decisions.add(decision(4, A, 30, offset=3))
-    assert ask() == 3, "a proof about the decision needs it"
+
+
+def many(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> tuple[Intake, Counting, Followed]:
+    """An intake with two shards that has looked at all ends, and counts as one with many."""
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.intake.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("shardmerge.spark_sink.planning.partial_looks.FEW", 2)
+    monkeypatch.setattr("shardmerge.spark_sink.kafka.listing._RELIST_S", 10.0)
+    offsets, told = Counting(now), Followed()
+    intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, Asleep()), arrivals=cast(Any, told))
+    for number, shard in enumerate((A, B)):
+        intake.decisions.add(decision(number + 1, shard, 10, offset=number))
+        intake.barriers.tails["s1"].record(number)
+    intake.barriers.tails["s1"].reached(10)
+    intake.observe(is_calm=True)
+    intake.settle()
+    offsets.questions.clear()
+    now[0] = 8.0
+    return intake, offsets, told
+
+
+C_SHARD, C_ROWS = ShardId("s1", "app", "c"), Partition("s1.app.c", 0)
+
+
+def test_of_a_new_shard_only_its_own_topic_and_end_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    intake, offsets, told = many(monkeypatch, now)
+    lists, before = offsets.lists, intake.watermarks
+    intake.decisions.add(decision(3, C_SHARD, 20, offset=2))
+    intake.observe(is_calm=True)
+    assert offsets.lists == lists
+    assert offsets.questions[0] == {C_ROWS}
+    assert intake.looked_at == {C_ROWS: "s1"}
+    assert told.followed[C_ROWS] == 10
+    after = intake.watermarks
+    assert (after.seen, after.number) == (before.seen, before.number), "it proves nothing new"
+    assert after.partitions == {"s1.app.a": 1, "s1.app.b": 1, "s1.app.c": 1}
+    assert after.ends.keys() == {Partition(name, 0) for name in after.partitions}
+    assert "s1.app.c" in intake.take_topic_news()
+    intake.settle()
+    assert C_ROWS in intake.newly_safe
+
+
+def test_a_proof_about_a_decision_needs_a_list_and_all_ends_that_are_read_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    intake, offsets, _ = many(monkeypatch, now)
+    intake.decisions.add(decision(3, A, 20, offset=2))
+    intake.observe(is_calm=True)
+    assert intake.watermarks.seen == 2, "nothing waits for it"
+    lists = offsets.lists
+    intake.observe(is_calm=False)
+    assert (offsets.lists, intake.watermarks.seen) == (lists + 1, 3)
+
+
+def test_a_new_shard_whose_topic_does_not_exist_yet_is_found_by_a_later_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    intake, offsets, _ = many(monkeypatch, now)
+    offsets.missing = ("s1.app.c",)
+    intake.decisions.add(decision(3, C_SHARD, 20, offset=2))
+    intake.observe(is_calm=True)
+    assert intake.watermarks.partitions["s1.app.c"] == 0
+    offsets.missing = ()
+    number = intake.watermarks.number
+    now[0] += 5.0
+    intake.observe(is_calm=True)
+    assert intake.looked_at == {C_ROWS: "s1"}
+    assert (intake.watermarks.ends[C_ROWS], intake.watermarks.number) == (10, number)
+
+
+def test_all_ends_are_asked_for_again_until_it_succeeds_when_a_topic_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    intake, offsets, _ = many(monkeypatch, now)
+    offsets.missing, number = ("s1.app.b",), intake.watermarks.number
+    now[0] += 5.0
+
+    def silent(*asked: object) -> None:
+        raise StackError("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(offsets, "both_ends", silent)
+        with pytest.raises(StackError):
+            intake.observe(is_calm=True)
+    intake.observe(is_calm=True)
+    assert intake.watermarks.number == number + 1
+    assert intake.watermarks.ends.keys() == {Partition("s1.app.a", 0)}

@@ -68,4 +68,6 @@ def test_topics_live_as_long_as_a_shard_of_theirs_does() -> None:
     known = folded(
         decision(1, A, 10), decision(2, B, 10), decision(3, C, 10), decision(4, B, 20, live=False)
     )
-    assert live_topics(known) == {"s1.app.a", "s1.app.c"}
+    names = {"s1.app.a", "s1.app.b", "s1.app.c", "s1.app.d"}
+    assert live_topics(known, names) == {"s1.app.a", "s1.app.c"}
+    assert live_topics(known, {"s1.app.b", "s1.app.c"}) == {"s1.app.c"}

@@ -52,8 +52,8 @@ class Told:
         self.closed = 0
         self.rows_of: frozenset[Partition] = frozenset()
 
-    def follow(self, ends: Mapping[Partition, int]) -> bool:
-        self.followed = dict(ends)
+    def follow(self, rows: Mapping[Partition, int], own: Mapping[Partition, int]) -> bool:
+        self.followed = {**rows, **own}
         return self.complete
 
     def wait(self, timeout_s: float, *, rows: bool) -> bool:
@@ -61,7 +61,7 @@ class Told:
         self.clock.now += timeout_s if self.ends_after is None else self.ends_after
         return self.is_wanted and self.ends_after is not None
 
-    def take_found(self, known: AbstractSet[Partition]) -> AbstractSet[Partition]:
+    def take_found(self, known: Mapping[Partition, object]) -> AbstractSet[Partition]:
         return {*known, ROWS}
 
     def close(self) -> None:
@@ -179,8 +179,8 @@ def test_what_arrived_meanwhile_is_collected_unless_it_must_wake_the_tail(
     parts: tuple[Waits, Tail, Told],
 ) -> None:
     waits, tail, told = parts
-    assert waits.arrived({DDL}) == {ROWS, DDL}
+    assert waits.arrived({DDL: 3}) == {ROWS, DDL}
     assert told.waits == [(0.0, True)]
     tail.sleep()
-    assert waits.arrived({DDL}) == {ROWS, DDL}
+    assert waits.arrived({DDL: 3}) == {ROWS, DDL}
     assert len(told.waits) == 1

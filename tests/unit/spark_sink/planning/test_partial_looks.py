@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.partial_looks import FEW, PartialLooks, behind, parts_of
+from shardmerge.spark_sink.planning.partial_looks import FEW, Behind, PartialLooks, parts_of
 
 MANY = [Partition(f"s1.app.t{n}", 0) for n in range(FEW)]
 ONE, OTHER = MANY[:2]
@@ -44,6 +44,7 @@ def test_the_parts_of_a_shared_partition_count() -> None:
 def test_all_are_asked_for_when_most_are_warm() -> None:
     looks = looked()
     looks.warm(MANY[: FEW // 2 - 1], 1.0)
+    assert looks.wanted(MANY[:1], FEW, 1.0, is_calm=True) == frozenset(MANY[:1]), "others lack"
     assert looks.wanted(MANY, FEW, 1.0, is_calm=True) is not None
     looks.warm(MANY[: FEW // 2], 1.0)
     assert looks.wanted(MANY, FEW, 1.0, is_calm=True) is None
@@ -57,13 +58,24 @@ def test_that_is_sooner_while_something_waits_for_it() -> None:
 
 def test_a_shared_partition_stands_for_its_parts() -> None:
     parts = {Partition("m.t", 0, ShardId(source, "app", "t")): source for source in ("s1", "s2")}
-    listed = {ONE: "s1", **parts}
-    assert parts_of(None, listed) == listed
-    assert parts_of({ONE}, listed) == {ONE: "s1"}
-    assert parts_of({Partition("m.t", 0)}, listed) == parts
+    listed, shared = {ONE: "s1", **parts}, {Partition("m.t", 0): list(parts)}
+    assert parts_of(None, listed, shared) == listed
+    assert parts_of({ONE}, listed, shared) == {ONE: "s1"}
+    assert parts_of({Partition("m.t", 0)}, listed, shared) == parts
 
 
 def test_partitions_that_have_grown_stay_until_their_ends_are_safe() -> None:
-    known = {ONE: "s1", OTHER: "s1", MANY[2]: "s1"}
+    known = {ONE: "s1", OTHER: "s1", MANY[2]: "s2"}
     ends, safe = {ONE: 5, OTHER: 5, MANY[2]: 5}, {OTHER: 5}
-    assert behind(known, {ONE, OTHER}, ends, safe) == {ONE: "s1"}
+    behind = Behind()
+    behind.take(known, ends, safe)
+    assert behind.partitions(()) == {ONE: "s1", MANY[2]: "s2"}
+    assert behind.partitions({"s2"}) == {ONE: "s1"}, "its barrier is not settled"
+    behind.take({OTHER: "s1"}, ends | {OTHER: 6}, safe)
+    assert set(behind.partitions(())) == {ONE, OTHER, MANY[2]}, "one was looked at"
+    behind.settled("s1", ends | {OTHER: 6}, {ONE: 4, OTHER: 6})
+    assert set(behind.partitions(())) == {ONE, MANY[2]}
+    behind.keep({ONE})
+    assert behind
+    behind.settled("s1", ends, {ONE: 5})
+    assert not behind
