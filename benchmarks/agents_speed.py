@@ -31,14 +31,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import itertools
+import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import fastavro
 from aiokafka import AIOKafkaProducer
 
 from shardmerge.connectors.kafka.topics_admin import create_topics
@@ -101,12 +104,22 @@ def fold(shards: int) -> None:
             for record in records[before[place] :]
             if record.value is not None and record.value.startswith(b"\xc3\x01")
         ]
-        started = time.process_time()
-        for data in written:
-            codec.encode(codec.decode(data))
-        reference = shards / (time.process_time() - started)
+        reference = shards / avro_s(written)
         rate = shards / seconds
         tell(f"fold, {mode}: {shards:,} shards", rate, "1/s", reference, rate / reference)
+
+
+def avro_s(written: Sequence[bytes]) -> float:
+    """Processor seconds to read and write records as Avro, without what the codec remembers."""
+    schemas = {
+        header: fastavro.parse_schema(json.loads(text)) for _, header, text in codec.contracts()
+    }
+    started = time.process_time()
+    for data in written:
+        header, body = data[: codec.HEADER_BYTES], io.BytesIO(data[codec.HEADER_BYTES :])
+        datum = fastavro.schemaless_reader(body, schemas[header], None)
+        fastavro.schemaless_writer(io.BytesIO(), schemas[header], datum)
+    return time.process_time() - started
 
 
 @contextmanager
