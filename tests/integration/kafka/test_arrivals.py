@@ -139,7 +139,7 @@ def test_of_many_partitions_a_row_ends_a_wait_as_soon(
     followed: Arrivals, producer: Producer, stack: LocalStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The brokers keep the request open for longer then, and a new client is made for that."""
-    monkeypatch.setattr(arrivals, "_LONG", 3)
+    monkeypatch.setattr(arrivals, "_LONG", 2)
     ends = ends_of(stack, DDL, ROWS, OTHERS)
     assert not follow(followed, ends)
     deadline = time.monotonic() + LONG_S
