@@ -52,7 +52,13 @@ def source(played: Played) -> Iterator[Source]:
     first = secured.line.pipeline.sources[0]
     try:
         yield replace(
-            first, name=NAME, port=port, server_id=54199, flavour="mariadb", version=version
+            first,
+            name=NAME,
+            port=port,
+            server_id=54199,
+            flavour="mariadb",
+            version=version,
+            snapshot="debezium",  # no sink runs for it
         )
     finally:
         stack.stop("mariadb")
