@@ -47,6 +47,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+# The fixture packs the whole environment, which takes minutes where other levels run beside it.
+@pytest.mark.timeout(600)
 def test_code_that_a_task_runs_is_imported_from_wherever_it_is_unpacked(
     archive: Path, tmp_path: Path
 ) -> None:
@@ -73,6 +75,7 @@ def test_spark_and_compiled_files_are_not_in_it(archive: Path) -> None:
     assert names[:2] == ["bin/python", "bin/python3"]
 
 
+@pytest.mark.timeout(600)
 def test_equal_packages_make_equal_archives(archive: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.tar.gz"
     write_archive(again, BASE)
