@@ -186,7 +186,7 @@ def integration() -> Result:
 
 def e2e() -> Result:
     """The whole line, with faults, and the project's own scenarios."""
-    return pytest("e2e", ["tests/e2e", f"--ignore={LOADS}"], minutes=30)
+    return pytest("e2e", ["tests/e2e", f"--ignore={LOADS}"], minutes=40)
 
 
 def scenarios() -> Result:
