@@ -162,7 +162,9 @@ def test_a_password_is_where_it_is_used_and_nowhere_else() -> None:
         for pod in pods(manifests)
         for container in pod["spec"]["containers"]
     }
-    assert used == {"agents": set(), "watchdog": {"SOURCE_PASSWORD"}, "sink": {"TARGET_PASSWORD"}}
+    # The sink reads first rows from the sources.
+    of_sink = {"SOURCE_PASSWORD", "TARGET_PASSWORD"}
+    assert used == {"agents": set(), "watchdog": {"SOURCE_PASSWORD"}, "sink": of_sink}
     [connect] = [each for each in manifests if each["kind"] == "KafkaConnect"]
     [given] = connect["spec"]["template"]["connectContainer"]["env"]
     assert given["name"] == "SOURCE_PASSWORD"
