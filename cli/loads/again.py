@@ -47,7 +47,7 @@ def command_for(pipeline: Pipeline, shard: ShardId, *, by: str) -> OperatorComma
             hint="name the shard as `shardmerge load` shows it",
             code="SM-1303",
         )
-    if rule.ignore or rule.keeps_truncated:
+    if rule.ignores_operations:
         raise ConfigError(
             f"the route of {shard} keeps rows that the shard has deleted, or ignores others",
             hint="take `ignore` and `on_truncate` out of the route, and restart the sink, if these "

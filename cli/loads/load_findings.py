@@ -82,7 +82,7 @@ def _needs_one_moment(reader: TableReader, table: SourceTable, rule: RoutingRule
     """Why a table cannot be read in chunks, as far as that is known beforehand; "" if it can."""
     if not table.has_key:
         return "it has no primary key"
-    if rule is not None and (rule.ignore or rule.keeps_truncated):
+    if rule is not None and rule.ignores_operations:
         return "its route ignores operations, or keeps the rows of a TRUNCATE"
     unique = reader.query(
         "SELECT 1 FROM information_schema.statistics WHERE non_unique = 0"

@@ -51,7 +51,7 @@ def not_loaded(source: str, rules: Sequence[RoutingRule], target_kind: str) -> s
     if target_kind != "iceberg":
         return ""
     for rule in rules:
-        if (rule.ignore or rule.keeps_truncated) and re.fullmatch(rule.source, source):
+        if rule.ignores_operations and re.fullmatch(rule.source, source):
             return (
                 f"the route to {rule.target_database}.{rule.target_table}, an Iceberg target, "
                 "ignores operations, or keeps the rows of a TRUNCATE"

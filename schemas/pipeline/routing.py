@@ -86,6 +86,11 @@ class RoutingRule:
         return self.on_truncate is RowsPolicy.KEEP or RowOperation.TRUNCATE in self.ignore
 
     @property
+    def ignores_operations(self) -> bool:
+        """Whether something that a shard does with its rows is not done in the target."""
+        return bool(self.ignore) or self.keeps_truncated
+
+    @property
     def groups(self) -> frozenset[str]:
         """The named groups of its expressions."""
         patterns = (self.source, self.database, self.table)

@@ -120,7 +120,7 @@ def _rows_elsewhere(known: TargetDecisions, routes: Sequence[RoutingRule]) -> It
                     f"{known.target} may have rows of {name}, which is no shard of it any more",
                     hint,
                 )
-        elif rule is not None and (rule.ignore or rule.keeps_truncated):
+        elif rule is not None and rule.ignores_operations:
             yield Obstacle(
                 "SM-6505",
                 f"the route of {name} keeps rows that the shard has deleted",

@@ -52,13 +52,17 @@ def _alter(machine: BarrierMachine, shard: ShardId, column: str, definition: str
     machine.alter(shard, column, definition, column, verb, both=False)
 
 
-def a_null_before_not_null() -> None:
-    machine = _machine()
+def _forbid_a_null_that_is_gone(machine: BarrierMachine) -> None:
     _write(machine, FIRST, 1, a=None)
     _write(machine, FIRST, 1, a=7)
     for shard in (FIRST, SECOND, OTHER):
         _alter(machine, shard, "a", "INT NOT NULL")
     machine.let_everything_arrive()
+
+
+def a_null_before_not_null() -> None:
+    machine = _machine()
+    _forbid_a_null_that_is_gone(machine)
 
 
 def a_null_after_the_watermarks_were_read() -> None:
@@ -66,11 +70,7 @@ def a_null_after_the_watermarks_were_read() -> None:
     read = machine.sink.watermarks
     while machine.sink.watermarks is read:
         next(machine.steps)
-    _write(machine, FIRST, 1, a=None)
-    _write(machine, FIRST, 1, a=7)
-    for shard in (FIRST, SECOND, OTHER):
-        _alter(machine, shard, "a", "INT NOT NULL")
-    machine.let_everything_arrive()
+    _forbid_a_null_that_is_gone(machine)
 
 
 def a_null_in_a_partition_that_is_not_asked_for() -> None:
@@ -81,11 +81,7 @@ def a_null_in_a_partition_that_is_not_asked_for() -> None:
         before = machine.sink.passes
         while machine.sink.passes < before + passes:
             next(machine.steps)
-        _write(machine, FIRST, 1, a=None)
-        _write(machine, FIRST, 1, a=7)
-        for shard in (FIRST, SECOND, OTHER):
-            _alter(machine, shard, "a", "INT NOT NULL")
-        machine.let_everything_arrive()
+        _forbid_a_null_that_is_gone(machine)
 
 
 def a_row_between_two_gates_of_a_hold() -> None:
