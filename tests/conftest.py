@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from shardmerge.connectors.log_lines import LIBRARIES, LOG_FORMAT
 from shardmerge.schemas.records import codec
+from tests.breadth import is_chosen
 
 LEVELS = ("unit", "properties", "golden", "integration", "e2e", "tidb", "sources", "monitoring",
           "service", "pages", "cluster", "chart", "proxy")  # fmt: skip
@@ -21,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 settings.register_profile("dev", max_examples=50, deadline=None, print_blob=True)
 settings.register_profile(
     "ci",
-    max_examples=100,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     print_blob=True,
@@ -63,8 +64,12 @@ def update_golden(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update-golden"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test's level is its folder; laws and servers get the time that they need."""
+    left = [item for item in items if not is_chosen(item)]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if is_chosen(item)]
     for item in items:
         level = item.path.relative_to(HERE).parts[0]
         if level in LEVELS:

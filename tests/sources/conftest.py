@@ -11,8 +11,9 @@ import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.servers.stack import LocalStack, Ports
+from tests.breadth import IS_WHOLE
 
-from .servers import CACHE, IS_WHOLE, ROOT, Kind, start
+from .servers import CACHE, ROOT, Kind, start
 
 NUMBERS = itertools.count(1)
 # Of MySQL 8.0 without TLS, tests/integration/connect has the same.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+from tests.breadth import IS_WHOLE
 from tests.integration.spark.exactness import Item
 from tests.integration.spark.ways import SourceServer
 
@@ -22,11 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".local" / "cache"
 MARIADB_JSON = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 EVERY = ("mysql57", "mysql80", "mysql97", "mariadb1011", "mariadb118")
-IS_WHOLE = os.environ.get("SHARDMERGE_SOURCES", "") == "all"
 
 
 def kinds(*else_these: str) -> tuple[str, ...]:
-    """The servers of a module: every one for ``make test-sources``, else these."""
+    """The servers of a module: every one for ``make test-all``, else these."""
     return EVERY if IS_WHOLE else else_these
 
 

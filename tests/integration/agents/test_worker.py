@@ -9,6 +9,8 @@ from urllib.request import Request, urlopen
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from tests.breadth import with_further
+
 from .line import Line, wait_for
 
 HERE = Path(__file__).parent
@@ -147,7 +149,9 @@ def test_a_worker_that_skips_records_stops_and_its_restart_reads_them(line: Line
     line.check_outputs()
 
 
-@pytest.mark.parametrize("place", ["coordinator.after-settle:9", "tracker.after-send:5"])
+@pytest.mark.parametrize(
+    "place", with_further("coordinator.after-settle:9", "tracker.after-send:5")
+)
 def test_a_worker_that_stood_still_writes_nothing_when_it_wakes(line: Line, place: str):
     describe(line)
     history = statements(12, 40)

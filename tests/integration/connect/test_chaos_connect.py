@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.local.servers.stack import LocalStack
+from tests.breadth import with_further
 
 from .chaos import Chaos, arguments, chosen, start_server
 
 
 @pytest.mark.parametrize(
-    ("server", "names"), [("mysql80", ("swap", "kill-rename")), ("mariadb1011", ("swap",))]
+    ("server", "names"),
+    with_further(
+        [("mysql80", ("kill-rename",)), ("mariadb1011", ("swap",))], ("mysql80", ("swap",))
+    ),
 )
 def test_the_source_goes_on_and_nothing_is_lost_doubled_or_misread(
     server: str, names: tuple[str, ...], stack: LocalStack

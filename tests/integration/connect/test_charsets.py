@@ -21,6 +21,7 @@ from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.server_differences import server_context
+from tests.breadth import with_further
 from tests.charsets import CASES, COMMENTS, TEXT
 from tests.charsets import play as play_case
 
@@ -31,7 +32,7 @@ SNAPSHOT = tuple(f"{name}_app" for name in ("a", "m", "types", "zz"))
 """Databases of another character set than the server's, which the snapshot describes."""
 
 
-@pytest.fixture(params=["mysql", "mariadb1011"])
+@pytest.fixture(params=with_further("mysql", "mariadb1011"))
 def made(request: pytest.FixtureRequest, stack: LocalStack) -> Iterator[Play]:
     """A pipeline whose source reads all databases that begin with its own one's name."""
     if request.param == "mysql":

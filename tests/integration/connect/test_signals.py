@@ -31,6 +31,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
+from tests.breadth import with_further
 
 from .conftest import Play, Reader
 from .test_connectors import wait_for, watched
@@ -287,7 +288,7 @@ def test_rows_and_columns_that_change_while_the_table_is_read_stay_right(
     assert final_rows(play) == rows_of(play)
 
 
-@pytest.mark.parametrize("kind", ["restarted", "killed"])
+@pytest.mark.parametrize("kind", with_further("killed", "restarted"))
 def test_a_connector_that_ends_in_the_middle_reads_on(
     play: Play, rest: ConnectRest, stack: LocalStack, kind: str
 ) -> None:

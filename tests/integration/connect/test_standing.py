@@ -18,6 +18,7 @@ from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.repair.source_repair import repairs_of
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.local.servers.stack import LocalStack
+from tests.breadth import with_further
 
 from .conftest import Play
 from .test_connectors import wait_for, wait_for_snapshot
@@ -51,7 +52,7 @@ def watched(play: Play, rest: ConnectRest) -> Iterator[None]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("part", ["connect", "kafka"])
+@pytest.mark.parametrize("part", with_further("kafka", "connect"))
 def test_rows_come_once_and_in_order_although_a_transaction_expires(
     play: Play, rest: ConnectRest, stack: LocalStack, part: str
 ) -> None:

@@ -20,6 +20,7 @@ from shardmerge.connectors.debezium.year_columns import is_misread
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
 from shardmerge.local.servers.stack import LocalStack
+from tests.breadth import with_further
 
 from .conftest import Play, other_worker
 from .one_connector import OneConnector, connected
@@ -90,7 +91,7 @@ def bare_rest(stack: LocalStack, tmp_path: Path) -> Iterator[ConnectRest]:
         yield rest
 
 
-@pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
+@pytest.mark.parametrize("metadata", with_further("MINIMAL", "FULL"))
 def test_every_change_of_such_a_table_arrives_as_it_is(
     play: Play, line: OneConnector, metadata: str
 ) -> None:
@@ -127,7 +128,7 @@ def test_rows_of_such_tables_that_nobody_captures_are_passed_over(
 
 # The library connects by a name that its driver has given up.
 @pytest.mark.filterwarnings("ignore:'db' is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("metadata", ["MINIMAL", "FULL"])
+@pytest.mark.parametrize("metadata", with_further("MINIMAL", "FULL"))
 def test_a_repair_counts_the_rows_of_such_a_table(play: Play, metadata: str) -> None:
     binlog = SourceBinlog(play.pipeline.sources[0])
     start = binlog.end()

@@ -13,6 +13,7 @@ import pytest
 from shardmerge.local.servers.other_versions import NAMES, running_server
 from shardmerge.local.servers.processes import Supervisor
 from shardmerge.local.servers.source_servers import source_spec
+from tests.breadth import with_further
 
 from .fuzz import data_directory, free_port
 from .twin import Twin
@@ -42,9 +43,8 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         yield port
 
 
-IS_WHOLE = os.environ.get("SHARDMERGE_SOURCES", "") == "all"
-SERVERS = [name for name in NAMES if IS_WHOLE or name != "mariadb118"]
-"""MariaDB 11.8 is a minute more, so ``make test-sources`` has it, and ``make test`` has not."""
+_FURTHER = ("mysql57", "mariadb118")
+SERVERS = with_further([name for name in NAMES if name not in _FURTHER], *_FURTHER)
 
 
 @pytest.fixture(params=["given"] if GIVEN_PORT else SERVERS)

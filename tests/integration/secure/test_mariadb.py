@@ -35,7 +35,7 @@ def source(played: Played) -> Iterator[Source]:
     secured = played.secured
     port = Ports.free().source1
     folder = secured.line.directory / "mariadb"
-    spec = source_spec("mariadb118", "mariadb", folder, port, 998, cache=DEFAULT_CACHE)
+    spec = source_spec("mariadb1011", "mariadb", folder, port, 998, cache=DEFAULT_CACHE)
     options = mysql_options(secured, secured.identities["mysql"])
     stack = LocalStack(secured.line.directory)
     stack.add(replace(spec, argv=(*spec.argv, *options)))

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from shardmerge.local.servers.stack import LocalStack
+from tests.breadth import with_further
 
 from .chaos import Chaos
 from .played_line import Line
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("shared", [False, True], ids=["own topics", "one topic"])
+@pytest.mark.parametrize("shared", with_further(True, False), ids=["one topic", "own topics"])
 def test_sinks_that_die_between_any_two_steps_apply_everything_once(
     stack: LocalStack, tmp_path: Path, shared: bool
 ) -> None:

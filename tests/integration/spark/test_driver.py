@@ -18,10 +18,11 @@ from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
+from tests.breadth import with_further
 from tests.integration.spark.played_line import Line, rest, until
 
 
-@pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
+@pytest.fixture(params=with_further(False, True), ids=["own topics", "one topic"])
 def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
     line = Line(stack, shared=request.param)
     yield line

@@ -33,6 +33,7 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.breadth import with_further
 from tests.integration import registry_proxy
 from tests.integration.registry_proxy import RegistryProxy
 
@@ -54,7 +55,7 @@ def registry(stack: LocalStack) -> Iterator[RegistryProxy]:
         yield proxy
 
 
-@pytest.fixture(params=["", SHARED], ids=["own topics", "one topic"])
+@pytest.fixture(params=with_further("", SHARED), ids=["own topics", "one topic"])
 def pipeline(
     stack: LocalStack, tmp_path: Path, registry: RegistryProxy, request: pytest.FixtureRequest
 ) -> Iterator[Pipeline]:

@@ -40,6 +40,7 @@ from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.breadth import with_further
 from tests.strategies import table
 from tests.target_statements import NO_REASON
 
@@ -203,7 +204,7 @@ def assert_hand_made_changes_are_found(every: Contract, target: IcebergTarget) -
     assert again.differences == []
 
 
-@pytest.fixture(scope="module", params=["json", "avro"])
+@pytest.fixture(scope="module", params=with_further("json", "avro"))
 def source_rows(
     stack: LocalStack, request: pytest.FixtureRequest
 ) -> Iterator[tuple[str, Kafka, list[dict[str, Any]]]]:
@@ -249,7 +250,7 @@ def test_compacting_and_expiring_keep_rows_and_offsets(
 # --- the driver's loop
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["own topics", "one topic"])
+@pytest.mark.parametrize("shared", with_further(False, True), ids=["own topics", "one topic"])
 def test_shards_that_add_rename_and_drop_at_their_own_time_end_equal(
     stack: LocalStack, kind: IcebergKind, shared: bool
 ) -> None:
@@ -299,7 +300,7 @@ def test_shards_that_add_rename_and_drop_at_their_own_time_end_equal(
     line.session.close()
 
 
-@pytest.mark.parametrize("shared", [False, True], ids=["own topics", "one topic"])
+@pytest.mark.parametrize("shared", with_further(False, True), ids=["own topics", "one topic"])
 def test_the_rows_of_one_shard_are_emptied_filled_and_removed(
     stack: LocalStack, kind: IcebergKind, shared: bool
 ) -> None:
@@ -451,7 +452,7 @@ def traffic(run: Callable[..., object], moves: Callable[[], bool]) -> Iterator[N
 
 
 @pytest.mark.timeout(600)  # with two starts of Spark, on a busy machine
-@pytest.mark.parametrize("row_format", ["json", "avro"])
+@pytest.mark.parametrize("row_format", with_further("json", "avro"))
 def test_rows_of_a_connector_are_the_shards_rows_in_each_format(  # noqa: PLR0917 - fixtures
     stack: LocalStack,
     kind: IcebergKind,

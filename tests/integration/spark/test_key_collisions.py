@@ -15,6 +15,7 @@ from shardmerge.spark_sink.planning.ranges import RangeTask, Segment
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks.apply_ranges import apply_together
+from tests.breadth import with_further
 
 from .contract import Kind, MySqlKind
 from .played_line import Line, rest, until
@@ -56,7 +57,7 @@ class Shards:
         return len(self.one.rows("id"))
 
 
-@pytest.fixture(params=("mysql80", "mysql97", "mariadb1011"))
+@pytest.fixture(params=with_further(["mysql80", "mariadb1011"], "mysql97"))
 def kind(request: pytest.FixtureRequest, kind_of: Callable[[str], Kind]) -> MySqlKind:
     found = kind_of(str(request.param))
     assert isinstance(found, MySqlKind)

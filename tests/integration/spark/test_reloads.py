@@ -16,13 +16,14 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.reloads import Reload
 from shardmerge.spark_sink.planning import range_tasks
+from tests.breadth import with_further
 from tests.integration.spark.played_line import Line, rest, until
 from tests.integration.spark.test_restarts import content, images, read, stands, started
 
 REKEY = "ALTER TABLE TARGET DROP PRIMARY KEY, ADD PRIMARY KEY (`a`)"
 
 
-@pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
+@pytest.fixture(params=with_further(False, True), ids=["own topics", "one topic"])
 def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
     with closing(Line(stack, shared=request.param, ordered=True)) as line:
         yield line

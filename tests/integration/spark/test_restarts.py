@@ -16,13 +16,14 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.planning import range_tasks
+from tests.breadth import with_further
 from tests.integration.spark.played_line import Line, rest, until
 
 KEEP = RoutingRule(".*", ".*", ".*", "m", "t", on_truncate=RowsPolicy.KEEP)
 Images = list[dict[str, Any]]
 
 
-@pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
+@pytest.fixture(params=with_further(False, True), ids=["own topics", "one topic"])
 def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
     with closing(Line(stack, shared=request.param, ordered=True)) as line:
         yield line

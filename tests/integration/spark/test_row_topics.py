@@ -18,10 +18,11 @@ from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import TopicSpec
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
+from tests.breadth import with_further
 from tests.integration.spark.played_line import PATIENCE_S, Line, rest, until
 
 
-@pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
+@pytest.fixture(params=with_further(False, True), ids=["own topics", "one topic"])
 def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
     with closing(Line(stack, shared=request.param)) as line:
         yield line

@@ -13,6 +13,7 @@ from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.planning.ranges import RangeResult
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
+from tests.breadth import with_further
 
 from .contract import Contract, Kind, MySqlKind
 
@@ -20,7 +21,7 @@ PACKET = 1 << 16
 LARGE = "create table t (id int not null primary key, v longtext, b longblob, j json)"
 
 
-@pytest.fixture(params=["mysql80", "mysql97", "mariadb1011"])
+@pytest.fixture(params=with_further(["mysql80", "mariadb1011"], "mysql97"))
 def kind(request: pytest.FixtureRequest, kind_of: Callable[[str], Kind]) -> Kind:
     return kind_of(str(request.param))
 

@@ -16,6 +16,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from tests.breadth import with_further
 from tests.target_statements import NO_REASON
 
 from .contract import ORIGIN, TIDB, Contract, Kind
@@ -25,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-KINDS = ("mysql80", "mysql97", "mariadb1011", "iceberg", *(["tidb"] if TIDB else []))
+KINDS = with_further(["mysql80", "mariadb1011", "iceberg", *(["tidb"] if TIDB else [])], "mysql97")
 DONE = JournalEntry("done")
 
 

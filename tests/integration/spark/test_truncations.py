@@ -13,10 +13,11 @@ from shardmerge.schemas.model.policies import RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetStatement
 from shardmerge.spark_sink.driver.loop import Driver
+from tests.breadth import with_further
 from tests.integration.spark.played_line import Line, rest, until
 
 
-@pytest.fixture(params=[False, True], ids=["own topics", "one topic"])
+@pytest.fixture(params=with_further(False, True), ids=["own topics", "one topic"])
 def line(stack: LocalStack, request: pytest.FixtureRequest) -> Iterator[Line]:
     with closing(Line(stack, shared=request.param)) as line:
         yield line
