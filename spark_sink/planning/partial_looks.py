@@ -61,19 +61,17 @@ class PartialLooks:
 
 
 def parts_of(
-    whole: Collection[Partition] | None,
+    whole: Collection[Partition],
     listed: Mapping[Partition, str],
     parts: Mapping[Partition, Collection[Partition]],
 ) -> Mapping[Partition, str]:
     """The partitions that are, or are parts of, some whole ones.
 
     Args:
-        whole: The whole ones; None for all.
+        whole: The whole ones.
         listed: Every partition of rows → its source.
         parts: Whole partition of a shared topic → its parts among ``listed``.
     """
-    if whole is None:
-        return listed
     found = {partition: listed[partition] for partition in whole if partition in listed}
     for shared in whole if parts else ():
         found.update((part, listed[part]) for part in parts.get(shared, ()))

@@ -59,7 +59,6 @@ def test_that_is_sooner_while_something_waits_for_it() -> None:
 def test_a_shared_partition_stands_for_its_parts() -> None:
     parts = {Partition("m.t", 0, ShardId(source, "app", "t")): source for source in ("s1", "s2")}
     listed, shared = {ONE: "s1", **parts}, {Partition("m.t", 0): list(parts)}
-    assert parts_of(None, listed, shared) == listed
     assert parts_of({ONE}, listed, shared) == {ONE: "s1"}
     assert parts_of({Partition("m.t", 0)}, listed, shared) == parts
 
