@@ -1,4 +1,4 @@
-"""How many levels of a queue run at a time: fewer from some moment on. Standard library only."""
+"""How many levels of a queue run at a time: fewer for a time. Standard library only."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ class Lanes:
                 self._changed.notify_all()
 
     def narrow(self) -> None:
-        """Close one lane for good: the next one that is left gets nobody in."""
+        """Close one lane: the next one that is left gets nobody in."""
         with self._changed:
             self._count -= 1
+
+    def widen(self) -> None:
+        """Open one lane more."""
+        with self._changed:
+            self._count += 1
+            self._changed.notify_all()

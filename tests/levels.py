@@ -7,7 +7,8 @@ Theory of operation:
 1. The levels of ``BESIDE`` wait in one queue, in the order given. Two of them run at a time. Beside
    them the other levels run, one after the other. So there are never more than three at a time.
    When the first level of ``LINES`` begins, the queue gives up one of its two lanes, as soon as the
-   level in it ends: a whole line needs more than other levels, and has time limits.
+   level in it ends: a whole line needs more than other levels, and has time limits. The queue has
+   two lanes again when the other levels have ended.
 2. The levels of ``GENTLE`` need processors and nothing else. They run one after the other, from the
    start to the end, beside all others. They use the processor time that the others leave.
 3. What a level of the queue or a gentle one prints is printed whole when it ends.
@@ -331,6 +332,8 @@ def main(names: list[str]) -> int:
                 if name == narrow:
                     lanes.narrow()
                 results[name] = played(name)
+            if narrow is not None:
+                lanes.widen()
             results.update({name: level.result() for name, level in (beside | gentle).items()})
         except BaseException as error:
             # Levels that wait in the queue do not begin any more: ``run`` returns at once.

@@ -105,7 +105,7 @@ def test_what_runs_beside_is_printed_in_one_piece_and_counts() -> None:
     assert process.returncode == 1
 
 
-def test_a_lane_that_is_closed_is_nobodys() -> None:
+def test_a_lane_that_is_closed_is_nobodys_until_it_is_opened_again() -> None:
     lanes, inside = Lanes(2), threading.Semaphore(0)
 
     def enter(until: threading.Event) -> None:
@@ -118,7 +118,7 @@ def test_a_lane_that_is_closed_is_nobodys() -> None:
         thread.start()
         return thread
 
-    ends = [threading.Event() for _ in range(3)]
+    ends = [threading.Event() for _ in range(4)]
     first = [start(end) for end in ends[:2]]
     assert inside.acquire(timeout=30)
     assert inside.acquire(timeout=30)
@@ -129,8 +129,13 @@ def test_a_lane_that_is_closed_is_nobodys() -> None:
     assert not inside.acquire(timeout=0.2)
     ends[1].set()
     assert inside.acquire(timeout=30)
+    behind = start(ends[3])
+    assert not inside.acquire(timeout=0.2)
+    lanes.widen()
+    assert inside.acquire(timeout=30)
     ends[2].set()
-    for thread in (*first, last):
+    ends[3].set()
+    for thread in (*first, last, behind):
         thread.join(30)
 
 
