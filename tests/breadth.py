@@ -1,8 +1,9 @@
 """What `make test` leaves to `make test-all`: tests of what another test proves elsewhere.
 
-A test that differs from another one in a server's version, in the layout of its topics, or in a
-format alone, is marked ``further``. `make test` proves each rule once, in a time that a change can
-wait for. `make test-all` runs everything, which a release needs.
+A test is marked ``further`` if it differs from another one in a server's version, in the layout of
+its topics, or in a format alone. So is a whole line's test of a rare case, if cheaper tests hold
+its rules. `make test` proves each rule once, in a time that a change can wait for. `make test-all`
+runs everything, which a release needs.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from shardmerge.cli.cutover.cutover_shapes import CutoverReport
 from shardmerge.cli.main import main
 from shardmerge.local.line import Line
 from shardmerge.schemas.records.plain import from_plain
+from tests.breadth import further
 from tests.killed_commands import kill_when_told
 from tests.line_sql import execute
 from tests.running import wait_for
@@ -77,14 +78,14 @@ class Writer:
 
 
 def make_shards(line: Line) -> None:
-    for source, table, further, first in (
+    for source, table, more, first in (
         ("s1", "t_1", "", 1),
         ("s2", "t_2", ", b INT NOT NULL", 5001),
     ):
         execute(
             line, source, "CREATE DATABASE plaincut_app",
             f"CREATE TABLE plaincut_app.{table} (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,"
-            f" a INT NOT NULL{further}) AUTO_INCREMENT = {first}",
+            f" a INT NOT NULL{more}) AUTO_INCREMENT = {first}",
         )  # fmt: skip
     execute(line, "s1", "INSERT INTO plaincut_app.t_1 (a) VALUES (1), (2), (3)")
     execute(line, "s2", "INSERT INTO plaincut_app.t_2 (a, b) VALUES (1, 1), (2, 2), (3, 3)")
@@ -122,6 +123,7 @@ def kill_at(line: Line, step: str) -> None:
     kill_when_told(words(line, READ_ONLY, "--by", "olga"), f": {step}")
 
 
+@further
 @pytest.mark.timeout(600)
 def test_the_page_is_played_with_a_writer_and_a_kill_and_back(line: Line) -> None:
     make_shards(line)

@@ -30,6 +30,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, SPARK, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.text import pipeline_text
+from tests.breadth import further
 
 from .conftest import ROOT
 from .counted import count
@@ -185,6 +186,7 @@ def stand(stack: LocalStack, name: str) -> None:
         time.sleep(20)
 
 
+@further
 @pytest.mark.timeout(2400)
 def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
     chance = random.Random(24)
@@ -214,6 +216,7 @@ def test_rows_of_interrupted_first_snapshots_go(line: Line) -> None:
     assert difference(line) == []
 
 
+@further
 @pytest.mark.timeout(1200)
 def test_first_rows_that_debezium_brings_are_not_loaded_after_an_upgrade(line: Line) -> None:
     assert line.poll(lambda: few(line, 300), PATIENCE_S) == []

@@ -17,6 +17,7 @@ from shardmerge.local.line import Line
 from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.records.plain import from_plain
 from tests.background import Background
+from tests.breadth import further
 from tests.killed_commands import kill_when_told
 from tests.line_sql import execute
 from tests.running import wait_for
@@ -225,6 +226,7 @@ def give(line: Line, *said: str) -> None:
     assert result.exit_code == 0, result.output
 
 
+@further
 @pytest.mark.timeout(600)
 def test_shards_with_equal_keys_are_told_apart_and_held_ones_go_on(line: Line) -> None:
     tables = {source: f"renewed_app.t_{source[1:]}" for source in ("s1", "s2")}

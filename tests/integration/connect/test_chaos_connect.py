@@ -12,9 +12,7 @@ from .chaos import Chaos, arguments, chosen, start_server
 
 @pytest.mark.parametrize(
     ("server", "names"),
-    with_further(
-        [("mysql80", ("kill-rename",)), ("mariadb1011", ("swap",))], ("mysql80", ("swap",))
-    ),
+    with_further(("mariadb1011", ("swap",)), ("mysql80", ("swap", "kill-rename"))),
 )
 def test_the_source_goes_on_and_nothing_is_lost_doubled_or_misread(
     server: str, names: tuple[str, ...], stack: LocalStack

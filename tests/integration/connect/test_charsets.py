@@ -21,7 +21,7 @@ from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.server_differences import server_context
-from tests.breadth import with_further
+from tests.breadth import further, with_further
 from tests.charsets import CASES, COMMENTS, TEXT
 from tests.charsets import play as play_case
 
@@ -81,6 +81,7 @@ def test_every_text_arrives_whichever_statement_gave_it_its_charset(
     assert _held(made) == {}
 
 
+@further
 def test_without_the_jar_shards_with_garbled_texts_are_held(
     play: Play, stack: LocalStack, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ from shardmerge.connectors.whole.readings.reading_config import reading_topics_a
 from shardmerge.connectors.whole.table_reading import PLACES
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
+from tests.breadth import further
 
 from .conftest import Play
 from .test_connectors import wait_for_snapshot
@@ -243,6 +244,7 @@ def test_a_reading_that_fails_does_not_keep_the_sources_own_connector(
     assert line.rows(reload) == line.table("t")
 
 
+@further
 def test_a_reading_that_began_again_on_another_worker_does_not_count(
     play: Play,
     rest: ConnectRest,

@@ -20,7 +20,7 @@ from shardmerge.connectors.debezium.year_columns import is_misread
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
 from shardmerge.local.servers.stack import LocalStack
-from tests.breadth import with_further
+from tests.breadth import further, with_further
 
 from .conftest import Play, other_worker
 from .one_connector import OneConnector, connected
@@ -149,6 +149,7 @@ def test_a_repair_counts_the_rows_of_such_a_table(play: Play, metadata: str) -> 
     assert [binlog.number_of_rows(event, 4321) for event in events] == [2, 3, 4, 5, 6, 7]
 
 
+@further
 def test_without_the_jar_the_connector_stops_at_the_tables_that_the_rule_tells(
     play: Play, bare_rest: ConnectRest
 ) -> None:

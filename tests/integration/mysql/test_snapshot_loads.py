@@ -58,6 +58,7 @@ from shardmerge.spark_sink.targets.mysql.tasks.connection import (
     idle_connection,
 )
 from shardmerge.spark_sink.targets.mysql.tasks.staging import forget_stages
+from tests.breadth import with_further
 
 from . import snapshot_run
 from .compared_line import S1, TARGET, connected, execute, pipeline
@@ -119,7 +120,7 @@ KINDS = {
 }
 
 
-@pytest.fixture(params=FLAVOURS, scope="module")
+@pytest.fixture(params=with_further(*FLAVOURS), scope="module")
 def flavour(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

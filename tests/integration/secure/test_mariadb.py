@@ -21,11 +21,13 @@ from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError, TargetLost
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.breadth import further
 
 from .accounts import CANARY
 from .conftest import Played
 from .server_settings import mysql_options
 
+pytestmark = further
 NAME = "m1"
 
 

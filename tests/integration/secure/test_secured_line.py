@@ -34,6 +34,7 @@ from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from tests.breadth import further
 from tests.running import Running, wait_for
 
 from .accounts import CANARY, WRONG
@@ -234,6 +235,7 @@ def test_a_token_is_enough_for_each_of_our_clients(played: Played) -> None:
     assert "local.ddl" in asyncio.run(_topics(access))
 
 
+@further
 def test_tokens_and_plain_are_enough_for_java_too(played: Played, tmp_path: Path) -> None:
     """Connect's own clients with tokens; Debezium's for history and signals with each."""
     secured = played.secured
