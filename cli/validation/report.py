@@ -9,6 +9,7 @@ from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
 from shardmerge.spark_sink.validation.doubts import Difference, Key
+from shardmerge.spark_sink.validation.repair_statements import session_statement
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 
 from .report_shapes import RowDifference, ValidatedTarget
@@ -57,6 +58,7 @@ def report_of(
         ),
         obstacles=obstacles,
         left_out=table.left_out,
+        repair_session=session_statement(table) if told else "",
     )
 
 
@@ -152,6 +154,8 @@ def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
     yield f"{found.target}: {counted}, {found.took_ms / 1000:.1f} s"
     for note in found.left_out:
         yield f"  note: {note}"
+    if found.repair_session:
+        yield f"  first, in the same session: {found.repair_session}"
     for row in found.differences[:most]:
         yield f"  {_line(row, found.key)}"
         if row.repair:

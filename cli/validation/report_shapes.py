@@ -50,6 +50,8 @@ class ValidatedTarget:
         unsettled: Rows that changed each time that they were read.
         obstacles: How many shards could not be compared.
         left_out: What was not compared or not judged, as sentences.
+        repair_session: With statements in ``repair``: the statement to run before them, in the same
+            session; "" otherwise.
         code: Of the error in ``stopped``, for example ``SM-4411``, if a server, Kafka or Kafka
             Connect did not answer; "" otherwise.
     """
@@ -69,6 +71,7 @@ class ValidatedTarget:
     unsettled: tuple[RowDifference, ...]
     obstacles: int
     left_out: tuple[str, ...]
+    repair_session: str = ""
     code: str = ""
 
     @property

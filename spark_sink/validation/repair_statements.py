@@ -2,7 +2,8 @@
 
 The statements are right at the moment at which they are printed. Run them soon, while nothing
 writes these rows; or have the rows read again instead. The server that has a row makes literals of
-its values (``QUOTE``, ``HEX``). Every server of the family reads these literals exactly.
+its values (``QUOTE``, ``HEX``). Every server of the family reads these literals exactly, in a
+session with the settings of ``session_statement``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,17 @@ from .lake_texts import lake_literal
 from .row_keys import keys_condition
 
 _NUMBERS = frozenset(("decimal", "bit", "year"))
+
+
+def session_statement(table: ComparedTable) -> str:
+    """Prepares the session in which the other statements are run.
+
+    The literals of TIMESTAMP values are those of UTC. Strict modes refuse zero dates, which shards
+    may have.
+    """
+    if table.side.lake:
+        return "SET TIME ZONE 'UTC';"
+    return "SET SESSION time_zone = '+00:00', sql_mode = '';"
 
 
 def delete_statement(table: ComparedTable, found: Difference) -> str:

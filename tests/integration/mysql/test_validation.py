@@ -12,6 +12,7 @@ from shardmerge.cli.validation import repairs
 from shardmerge.cli.validation.server_rows import OtherTable, ServerRows
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.validation.compared_table import compared_table
+from shardmerge.spark_sink.validation.repair_statements import session_statement
 from tests.unit.spark_sink.validation.facts import (
     ORIGIN,
     RULE,
@@ -118,6 +119,30 @@ def test_the_statements_of_a_repair_make_the_target_equal(port: int, servers: Se
     assert len(statements) == len(TOLD)
     execute(port, *statements.values())
     assert told(validated(DIVERGENT, servers, ToyLine(port))) == []
+
+
+def test_a_session_with_other_settings_repairs_the_same(port: int, servers: ServerRows) -> None:
+    columns = "(id INT PRIMARY KEY, at TIMESTAMP(3) NULL, d DATE)"
+    execute(
+        port, *BEGIN,
+        f"CREATE TABLE app.t_1 {columns}",
+        f"CREATE TABLE merged.t {columns}",
+        "INSERT INTO app.t_1 VALUES (1, '2026-10-25 00:30:00.5', '0000-00-00')",
+        "INSERT INTO app.t_1 VALUES (2, '2026-10-25 01:30:00.5', '2026-01-00')",
+        "INSERT INTO merged.t VALUES (1, '2020-01-01 00:00:00', '0000-00-00')",
+    )  # fmt: skip
+    table = compared_table(
+        target(f"CREATE TABLE t {columns}"), [shard(S1, f"CREATE TABLE t {columns}")]
+    )
+    found = validated(table, servers, ToyLine(port))
+    statements = repairs.statements(table, found.differences, servers)
+    operator = [
+        "SET time_zone = '-08:00', sql_mode = 'TRADITIONAL'",
+        session_statement(table),
+        *statements.values(),
+    ]
+    execute(port, *operator)
+    assert told(validated(table, servers, ToyLine(port))) == []
 
 
 def test_a_writer_makes_no_difference_and_hides_none(port: int, servers: ServerRows) -> None:

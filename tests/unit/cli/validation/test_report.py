@@ -43,6 +43,18 @@ def test_a_report_lists_differences_by_key() -> None:
     assert any(line.startswith("  and 1 more") for line in lines(found, 1))
 
 
+def test_statements_that_repair_come_behind_what_their_session_needs() -> None:
+    made = validation()
+    (extra, differs) = made.differences
+    repairs = {differs: "UPDATE …;", extra: "DELETE …;"}
+    found = report_of(made, version=3, obstacles=0, seconds=1, repairs=repairs)
+    assert found.repair_session == "SET SESSION time_zone = '+00:00', sql_mode = '';"
+    told = list(lines(found))
+    assert told[-6].endswith(f"in the same session: {found.repair_session}")
+    assert (told[-4], told[-2]) == ("    UPDATE …;", "    DELETE …;")
+    assert report_of(made, version=3, obstacles=0, seconds=1).repair_session == ""
+
+
 def test_a_report_that_is_not_complete_says_why() -> None:
     halted = validation()
     halted.doubts = {KEY: Doubt(KEY)}
