@@ -134,7 +134,8 @@ def test_each_part_is_a_call_of_the_command(values: Path, tmp_path: Path) -> Non
         for container in pod["spec"]["containers"]
     }
     sink = {"shardmerge sink"} if values.stem != "spark-operator" else set()
-    assert called == {"shardmerge agents", "shardmerge connect watch", *sink}
+    validator = {"shardmerge validate"} if values.stem == "strimzi" else set()
+    assert called == {"shardmerge agents", "shardmerge connect watch", *sink, *validator}
 
 
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
@@ -164,12 +165,26 @@ def test_a_password_is_where_it_is_used_and_nowhere_else() -> None:
     }
     # The sink reads first rows from the sources.
     of_sink = {"SOURCE_PASSWORD", "TARGET_PASSWORD"}
-    assert used == {"agents": set(), "watchdog": {"SOURCE_PASSWORD"}, "sink": of_sink}
+    assert used == {
+        "agents": set(),
+        "watchdog": {"SOURCE_PASSWORD"},
+        "sink": of_sink,
+        "validator": of_sink,
+    }
     [connect] = [each for each in manifests if each["kind"] == "KafkaConnect"]
     [given] = connect["spec"]["template"]["connectContainer"]["env"]
     assert given["name"] == "SOURCE_PASSWORD"
     # Beside what the values say of the template.
     assert connect["spec"]["template"]["pod"] == {"terminationGracePeriodSeconds": 60}
+
+
+def test_the_validator_of_an_iceberg_target_has_the_image_with_spark() -> None:
+    for more, image in (("false", "example.com/shardmerge@"), ("true", "shardmerge-sink:")):
+        words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-set", f"validator.onSpark={more}"]
+        containers = [c for pod in pods(rendered(*words)) for c in pod["spec"]["containers"]]
+        [validator] = [each for each in containers if each["name"] == "validator"]
+        assert image in validator["image"]
+        assert validator["args"][-4:] == ["--rate", "500", "--pause", "3600"]
 
 
 @pytest.mark.parametrize("given", ["", "9000"])

@@ -86,6 +86,7 @@ def test_the_pipeline_file_names_services_and_gets_its_variables() -> None:
         **dict.fromkeys(("mysql-s1", "mysql-s2", "connect", "watchdog"), of_source),
         "mysql-target": of_target,
         "sink": of_source | of_target,
+        "validator": of_source | of_target,
     }
 
 
@@ -233,6 +234,12 @@ def test_the_watchdog_of_the_line_makes_the_connectors(tmp_path: Path) -> None:
     words = SERVICES["watchdog"]["command"]
     assert read_by_the_command(words, tmp_path) == "shardmerge connect watch"
     assert "--create" in words
+
+
+def test_the_validator_of_the_line_compares_all_the_time(tmp_path: Path) -> None:
+    words = SERVICES["validator"]["command"]
+    assert read_by_the_command(words, tmp_path) == "shardmerge validate"
+    assert "--continuous" in words
 
 
 def test_the_sink_of_the_line_runs_the_sink(tmp_path: Path) -> None:
