@@ -43,7 +43,7 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         yield port
 
 
-_FURTHER = ("mysql57", "mariadb118")
+_FURTHER = ("mysql57", "mysql97", "mariadb118")
 SERVERS = with_further([name for name in NAMES if name not in _FURTHER], *_FURTHER)
 
 

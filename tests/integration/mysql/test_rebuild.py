@@ -33,6 +33,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.shadow_merges import shadow_merge
+from tests.breadth import with_further
 
 from .compared_line import S1, TARGET, pipeline
 
@@ -131,7 +132,7 @@ class Rebuilt:
         self.server.close()
 
 
-@pytest.fixture(params=["mysql97", "mariadb1011"])
+@pytest.fixture(params=with_further(["mysql80", "mariadb1011"], "mysql97"))
 def rebuilt(request: pytest.FixtureRequest, server_port: Callable[[str], int]) -> Iterator[Rebuilt]:
     port = server_port(str(request.param))
     found = Rebuilt(pipeline(port, port, maria="target" if "maria" in request.param else ""))

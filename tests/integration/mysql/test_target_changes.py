@@ -20,12 +20,13 @@ from shardmerge.spark_sink.validation.doubts import Key
 from shardmerge.spark_sink.validation.record_keys import NamesNoKey
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 from shardmerge.spark_sink.validation.target_changes import TargetKeys, changed_in_target
+from tests.breadth import with_further
 from tests.unit.spark_sink.validation.facts import S1, shard, target
 
 from .compared_line import TARGET, ToyLine, connected, execute, pipeline, told, validated
 from .conftest import source_server
 
-FLAVOURS = ("mysql80", "mysql97", "mariadb1011")
+FLAVOURS = with_further(["mysql80", "mariadb1011"], "mysql97")
 AT = TableName(TARGET.database, TARGET.table)
 OWN = "(id INT PRIMARY KEY, a VARCHAR(20))"
 TABLE = compared_table(target(f"CREATE TABLE t {OWN}"), [shard(S1, f"CREATE TABLE t {OWN}")])

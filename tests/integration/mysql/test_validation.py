@@ -13,6 +13,7 @@ from shardmerge.cli.validation.server_rows import OtherTable, ServerRows
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.repair_statements import session_statement
+from tests.breadth import further
 from tests.unit.spark_sink.validation.facts import (
     ORIGIN,
     RULE,
@@ -99,6 +100,7 @@ def test_divergent_schemas_are_equal_until_somebody_changes_the_target(
     assert told(validated(DIVERGENT, servers, ToyLine(port))) == TOLD
 
 
+@further
 def test_a_server_without_md5_compares_the_same(server_port: Callable[[str], int]) -> None:
     other = server_port("mysql97")
     divergent(other)

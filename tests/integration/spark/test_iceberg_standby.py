@@ -13,6 +13,7 @@ import pytest
 
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.spark_sink.process.settings import JARS
+from tests.breadth import further
 from tests.running import wait_for, with_tests
 from tests.strategies import table
 
@@ -55,6 +56,7 @@ def standby(tmp_path: Path) -> Iterator[Callable[[IcebergLine], Standby]]:
         yield lambda line: Standby(line, tmp_path / f"{next(numbers)}.log", cleanup)
 
 
+@further
 @pytest.mark.timeout(600)  # with three starts of Spark, on a busy machine
 def test_a_sink_that_stands_by_goes_on_when_the_writer_is_killed(
     stack: LocalStack, kind: IcebergKind, standby: Callable[[IcebergLine], Standby]

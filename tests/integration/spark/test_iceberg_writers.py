@@ -20,6 +20,7 @@ from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
 from shardmerge.spark_sink.targets.iceberg.staging import stage
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from tests.breadth import with_further
 from tests.running import with_tests
 from tests.target_statements import NO_REASON
 
@@ -35,7 +36,7 @@ DONE = JournalEntry("done")
 
 @pytest.mark.parametrize(
     "place",
-    ["rows-written", "committed", "statement-begun", "statement-executed"],
+    with_further(["committed", "statement-begun"], "rows-written", "statement-executed"),
 )
 def test_a_writer_killed_at_any_place_loses_and_repeats_nothing(
     place: str, contract: Contract, warehouse: Path
