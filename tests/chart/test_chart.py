@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from click.testing import CliRunner
 from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.main import main
 from shardmerge.schemas.pipeline.text import pipeline_text
+from shardmerge.spark_sink.process.settings import settings_from
 from tests.chart.schemas import KUBERNETES
 from tests.recorded import pipeline
 from tests.unit.test_docker import read_by_the_command
@@ -198,6 +200,50 @@ def test_connect_gives_up_a_dead_worker_soon_unless_the_values_say_otherwise(giv
     assert connect["spec"]["config"]["scheduled.rebalance.max.delay.ms"] == 0
 
 
+def test_sinks_stand_by_for_one_another_and_are_ready_before_the_old_one_ends() -> None:
+    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"))
+    [sink] = [each for each in manifests if each["metadata"]["name"].endswith("-sink")
+              and each["kind"] == "Deployment"]  # fmt: skip
+    assert sink["spec"]["replicas"] == 2
+    assert sink["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    [container] = sink["spec"]["template"]["spec"]["containers"]
+    assert settings_from(container["args"][1:], {}).standby
+    assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+
+
+def test_a_spark_application_has_the_settings_of_the_page(tmp_path: Path) -> None:
+    words = ["-f", str(CHART / "ci" / "spark-operator.yaml")]
+    before, after = (
+        next(each["spec"] for each in rendered(*words, *more) if each["kind"] == "SparkApplication")
+        for more in ([], ["-set", "pipeline=changed"])
+    )
+    page = (ROOT / "docs" / "how-to" / "spark-cluster.md").read_text()
+    told = dict(re.findall(r"^(spark\.(?:network|executor\.heartbeat)\S+) +(\S+)$", page, re.M))
+    assert len(told) == 3
+    assert told.items() <= before["sparkConf"].items()
+    settings = settings_from(before["arguments"], {})
+    assert (settings.standby, settings.metrics_port) == (True, 9401)
+    # Up to 1 GB of Python for each core.
+    assert before["executor"]["memoryOverhead"] == f"{before['executor']['cores']}g"
+    for role in ("driver", "executor"):
+        old, new = (spec[role]["annotations"] for spec in (before, after))
+        assert old != new
+        assert old["example.com/team"] == "data"
+
+
+def test_connects_rest_interface_is_open_to_the_chart_where_strimzi_would_close_it(
+    connectors: Path,
+) -> None:
+    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
+    rules = [each["spec"] for each in rendered(*words) if each["kind"] == "NetworkPolicy"]
+    [rule] = [each for each in rules if "strimzi.io/kind" in each["podSelector"]["matchLabels"]]
+    [given] = rule["ingress"]
+    [of] = given["from"]
+    for pod in pods(rendered(*words)):
+        assert of["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert given["ports"] == [{"port": 8083}]
+
+
 def test_another_pipeline_file_gives_new_pods() -> None:
     smallest = ["-f", str(CHART / "ci" / "smallest.yaml")]
     before, after = (
@@ -213,6 +259,10 @@ def test_another_pipeline_file_gives_new_pods() -> None:
     [
         ((), "--set-file pipeline=FILE"),
         (("-set", "pipeline=x", "-set", "sink.kind=job"), "sink.kind"),
+        (
+            ("-set", 'pipeline=kind = "iceberg"', "-set", "sink.kind=sparkApplication"),
+            "no Iceberg targets",
+        ),
         (("-set", "pipeline=x", "-set", "strimzi.connect.enabled=true"), "--target strimzi"),
         (("-set", "pipeline=x", "-set", "strimzi.connectors[0].name=a"), "watchdog.create"),
     ],
