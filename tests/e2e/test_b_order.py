@@ -12,7 +12,7 @@ from shardmerge.schemas.model.names import TargetTable
 
 from .counted import count
 
-ITERATIONS = 200  # on each of two shards, so 400 of ALTER and INSERT in all
+ITERATIONS = 120  # on each of two shards, so 240 of ALTER and INSERT in all
 TARGET = TargetTable("order_merged", "t")
 
 

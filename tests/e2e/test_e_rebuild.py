@@ -113,6 +113,16 @@ def call(line: Line, target: str, *more: str) -> RebuildReport:
     return report
 
 
+def call_to_the_end(line: Line, target: str) -> RebuildReport:
+    """Call it once more as it says when a row changed each time that it was read."""
+    report = call(line, target)
+    for _ in range(5):
+        if [reason.code for reason in report.reasons] != ["SM-6508"]:
+            break
+        report = call(line, target)
+    return report
+
+
 def kill_at(line: Line, target: str, text: str) -> None:
     """Kill the command when it says that it begins a step."""
     kill_when_told(words(line, target), text)
@@ -148,6 +158,7 @@ def offered(line: Line, shard: str, target: str, code: str) -> None:
     wait_for(lambda: any(f"rebuild {target}" in way for way in ways()), "a way out by a rebuild")
 
 
+@further
 @pytest.mark.timeout(900)
 def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
     make_shards(line)
@@ -166,12 +177,12 @@ def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
         assert (prepared.reasons, prepared.stage) == ((), "building")
         execute(line, "s2", "ALTER TABLE plainnew_app.t_2 ADD COLUMN n INT NOT NULL DEFAULT 5")
         kill_at(line, KEYED, "exchange the tables")
-        swapped = call(line, KEYED)
+        swapped = call_to_the_end(line, KEYED)
         assert (swapped.reasons, swapped.stage, swapped.by) == ((), "swapped", "olga")
         assert writers.written > 100
         execute(line, "s2", "ALTER TABLE plainnew_app.t_2 ADD COLUMN m INT")
         hold_keyless(line)
-        keyless = call(line, KEYLESS)
+        keyless = call_to_the_end(line, KEYLESS)
         assert (keyless.reasons, keyless.stage) == ((), "swapped")
     wait_for(lambda: not difference(line, KEYED), "equal rows")
     wait_for(lambda: not difference(line, KEYLESS), "equal rows without a key")
@@ -226,7 +237,6 @@ def give(line: Line, *said: str) -> None:
     assert result.exit_code == 0, result.output
 
 
-@further
 @pytest.mark.timeout(600)
 def test_shards_with_equal_keys_are_told_apart_and_held_ones_go_on(line: Line) -> None:
     tables = {source: f"renewed_app.t_{source[1:]}" for source in ("s1", "s2")}
@@ -262,7 +272,7 @@ def test_shards_with_equal_keys_are_told_apart_and_held_ones_go_on(line: Line) -
         assert key_of(line, ANEW) == ["id"]
         refused = CliRunner().invoke(main, words(line, ANEW, "--abort"))
         assert (refused.exit_code, "SM-6514" in refused.output) == (2, True), refused.output
-        swapped = call(line, ANEW)
+        swapped = call_to_the_end(line, ANEW)
         assert (swapped.reasons, swapped.stage, swapped.file_changed) == ((), "swapped", True)
         assert writers.written > 100
     # Beside writers, MySQL can find duplicates that are none (online DDL).
