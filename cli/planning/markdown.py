@@ -30,6 +30,11 @@ def plan_markdown(plan: ShownPlan) -> str:
             if plan.held_before
             else ()
         ),
+        *(
+            [f"Paused already before: {_text(several(plan.paused_before))}."]
+            if plan.paused_before
+            else ()
+        ),
         *([f"Note: {_text(untouched(plan))}."] if plan.untouched else ()),
         _steps(list(runs(plan.steps))),
         *_holds(plan),
@@ -68,6 +73,8 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
             yield f"❌ **hold** {decision.code}: {_text(decision.reason)}"
     elif not decision.statements:
         yield _text(f"{decision.outcome}: {decision.reason}")
+    for shard in decision.pauses:
+        yield f"⏸️ **pauses** {_code(shard)}"
     for statement in decision.statements:
         yield f"{statement.kind}: {_code(statement.sql)}"
         if statement.lossy:
@@ -87,7 +94,7 @@ def _holds(plan: ShownPlan) -> Iterator[str]:
         if decision.ways and not (decision.waits_for_lock and decision.shard not in plan.left_held)
     ]  # fmt: skip
     for step, decision in held[:_MOST_HOLDS]:
-        lines = [f"#### Step {step.number} holds {_code(decision.shard)}", _text(decision.reason)]
+        lines = list(_what_stops(step, decision))
         if decision.sides:
             rows = [
                 (_code(side.definition), _text(several(side.shards))) for side in decision.sides
@@ -99,10 +106,23 @@ def _holds(plan: ShownPlan) -> Iterator[str]:
         yield "\n\n".join(lines)
 
 
+def _what_stops(step: ShownStep, decision: ShownDecision) -> Iterator[str]:
+    """A heading, and the reason."""
+    if decision.outcome == "hold":
+        yield f"#### Step {step.number} holds {_code(decision.shard)}"
+        yield _text(decision.reason)
+        return
+    yield f"#### Step {step.number} pauses {', '.join(map(_code, decision.pauses))}"
+    yield "Its rows wait until an operator has looked at the existing rows and resumes it."
+    reasons = [f for f in decision.fixups if f.shard in decision.pauses]
+    yield "\n".join(f"* {_text(coded(f.code, f.reason))}" for f in reasons)
+
+
 def _side_by_side(plan: ShownPlan) -> str:
     settings = [each.setting for each in plan.alternatives]
     rows: list[Sequence[str]] = [
         ("holds", *(str(each.holds) for each in plan.alternatives)),
+        ("pauses", *(str(each.pauses) for each in plan.alternatives)),
         ("conflicts", *(str(each.conflicts) for each in plan.alternatives)),
         ("statements", *(str(each.statements) for each in plan.alternatives)),
         ("lossy statements", *(str(each.lossy) for each in plan.alternatives)),

@@ -26,6 +26,8 @@ def plan_lines(plan: ShownPlan) -> Iterator[str]:
     yield ""
     if plan.held_before:
         yield f"held already before the rollout: {several(plan.held_before)}"
+    if plan.paused_before:
+        yield f"paused already before the rollout: {several(plan.paused_before)}"
     yield verdict(plan)
     if plan.untouched:
         yield f"note: {untouched(plan)}"
@@ -45,10 +47,12 @@ def verdict(plan: ShownPlan) -> str:
     """The plan in one sentence."""
     told = [
         _count(plan.holds, "hold"),
+        *([_count(plan.pauses, "pause")] if plan.pauses else ()),
         _count(plan.conflicts, "conflict"),
         f"statements that lose values: {plan.lossy:,}",
     ]
     end = f"; held at the end: {several(plan.left_held)}" if plan.left_held else ""
+    end += f"; paused at the end: {several(plan.left_paused)}" if plan.left_paused else ""
     word = "clean" if plan.clean else "NOT CLEAN"
     return f"{word}: {', '.join(told)}{end}"
 
@@ -107,6 +111,8 @@ def _step(step: ShownStep) -> Iterator[str]:
 def decision_lines(decision: ShownDecision) -> Iterator[str]:
     """What is decided, and what the target and the shards do."""
     yield _headline(decision)
+    for shard in decision.pauses:
+        yield f"  PAUSES {shard}: its rows wait until an operator resumes it"
     for side in decision.sides:
         yield f"  {side.definition}: {several(side.shards)}"
     for way in decision.ways:
@@ -137,6 +143,7 @@ def _alternative(each: ShownAlternative) -> str:
         f"{each.lossy} lossy",
         f"tables read again: {len(each.read_again)}",
         f"held at the end: {several(each.left_held) or 'none'}",
+        _count(each.pauses, "pause"),
     ]
     return f"  {each.setting}: {', '.join(told)}"
 
