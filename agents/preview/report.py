@@ -177,6 +177,7 @@ def _step(asked: Asked, step: PlannedStep, told: Counter[tuple[str, str]]) -> Sh
         sql=step.step.sql,
         origin=step.step.origin,
         decisions=tuple(_decision(asked, answer, told) for answer in step.answers),
+        condition=step.step.condition,
     )
 
 

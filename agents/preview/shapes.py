@@ -115,6 +115,8 @@ class ShownStep:
         sql: The statement.
         origin: Where it is written, such as ``V2__add.sql:3``; "" when it has no file of its own.
         decisions: What the agents decide; none for a statement that changes only rows or settings.
+        condition: What decides whether the statement is executed at all, such as
+            ``changeset anna:3: context:test``. The plan executes it. "" for none.
     """
 
     number: int
@@ -122,6 +124,7 @@ class ShownStep:
     sql: str
     origin: str
     decisions: tuple[ShownDecision, ...]
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

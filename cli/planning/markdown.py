@@ -12,7 +12,7 @@ from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
 from .runs import Run, runs
-from .text import in_ranges, rows_text, several, untouched, verdict
+from .text import conditional, in_ranges, rows_text, several, untouched, verdict
 
 _MOST_RUNS = 100
 _MOST_HOLDS = 20
@@ -21,6 +21,7 @@ _MOST_HOLDS = 20
 def plan_markdown(plan: ShownPlan) -> str:
     """The document: verdict, table of steps, holds with ways out, safe order, alternatives."""
     sign = "✅" if plan.clean else "❌"
+    count = sum(1 for step in plan.steps if step.condition)
     parts = [
         f"### {sign} shardmerge plan: {plan.pipeline}",
         f"**{_text(verdict(plan))}.** Steps: {len(plan.steps):,}; live shards: {plan.shards:,} "
@@ -36,6 +37,7 @@ def plan_markdown(plan: ShownPlan) -> str:
             else ()
         ),
         *([f"Note: {_text(untouched(plan))}."] if plan.untouched else ()),
+        *([f"Note: {conditional(count)}."] if count else ()),
         _steps(list(runs(plan.steps))),
         *_holds(plan),
     ]
@@ -60,9 +62,10 @@ def _steps(found: Sequence[Run]) -> str:
 
 
 def _decisions(step: ShownStep) -> str:
-    if not step.decisions:
-        return "no DDL"
-    return "<br>".join(line for decision in step.decisions for line in _decision(decision))
+    lines = [line for decision in step.decisions for line in _decision(decision)] or ["no DDL"]
+    if step.condition:
+        lines.insert(0, f"only if it runs: {_text(step.condition)}")
+    return "<br>".join(lines)
 
 
 def _decision(decision: ShownDecision) -> Iterator[str]:

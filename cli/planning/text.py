@@ -31,6 +31,8 @@ def plan_lines(plan: ShownPlan) -> Iterator[str]:
     yield verdict(plan)
     if plan.untouched:
         yield f"note: {untouched(plan)}"
+    if count := sum(1 for step in plan.steps if step.condition):
+        yield f"note: {conditional(count)}"
     if plan.read_again:
         yield f"tables read again: {several(plan.read_again)}"
     if plan.order is not None:
@@ -62,6 +64,14 @@ def untouched(plan: ShownPlan) -> str:
     return (
         f"no step changes {several(plan.untouched)}, because the statements concern tables that no "
         "route takes. In a statement {table} stands for the shard's table"
+    )
+
+
+def conditional(steps: int) -> str:
+    """That the plan executes steps which may be left out."""
+    return (
+        f"{_count(steps, 'step')} may not run, because only the tool that executes the migrations "
+        "knows whether the conditions hold. The plan takes the steps as executed"
     )
 
 
@@ -102,6 +112,8 @@ def _step(step: ShownStep) -> Iterator[str]:
     origin = f"  [{step.origin}]" if step.origin else ""
     sql = " ".join(step.sql.split())
     yield f"{step.number}. {step.shard}: {sql}{origin}"
+    if step.condition:
+        yield f"    only if it runs: {step.condition}"
     if not step.decisions:
         yield "    no decision: it changes no table's schema, or no connector reads its database"
     for decision in step.decisions:

@@ -401,6 +401,24 @@ def test_topics_are_read_with_the_files_passwords(pipeline: Path) -> None:
     assert "environment variable NOT_SET_ANYWHERE is not set" in found.stderr
 
 
+@pytest.mark.parametrize("format_", [(), ("--markdown",)])
+def test_changesets_that_may_not_run_are_told(
+    pipeline: Path, tmp_path: Path, format_: tuple[str, ...]
+) -> None:
+    (tmp_path / "c.sql").write_text(
+        "--liquibase formatted sql\n--changeset anna:1 context:old\nALTER TABLE t_1 ADD o INT;\n"
+        "--changeset anna:2 labels:v2\nALTER TABLE t_1 ADD n INT;\n"
+        "--changeset anna:3\nALTER TABLE t_1 ADD m INT;\n"
+    )
+    (tmp_path / "t.txt").write_text("CREATE TABLE t (id INT PRIMARY KEY)")
+    tables = ("--tables", f"s1/app.t_1={tmp_path / 't.txt'}")
+    arguments = ("--shard", "s1/app.t_1", "--after", "anna:1", *tables, *format_)
+    text = plan(pipeline, tmp_path / "c.sql", *arguments).stdout
+    assert "only if it runs: changeset anna:2: labels:v2" in text
+    assert "ote: 1 step may not run, because only the tool that executes the migrations" in text
+    assert text.count("only if it runs") == 1
+
+
 def test_without_kafka_it_ends_with_3(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def from_topics(_: object) -> None:
         raise StackError("Kafka at kafka:9092 does not answer", code="SM-4101")
