@@ -34,6 +34,8 @@ from .statements import shown_statement
 
 _WITH_WAYS = 20
 """Ways out are shown for this many holds of one target and code: each asks the coordinator."""
+_NAMED = 5
+"""A sentence names so many shards."""
 _READ = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
 
 
@@ -251,7 +253,7 @@ def _order(order: SafeOrder) -> ShownOrder:
     stop = "a hold or a pause" if order.pausing else "a hold"
     if order.numbers and order.pauses:
         note = (
-            f"this order leads to no hold, but it pauses {', '.join(map(str, order.pauses))}; "
+            f"this order leads to no hold, but it pauses {_first(order.pauses)}; "
             f"steps moved: {order.moved}; "
         )
         note += (
@@ -273,3 +275,8 @@ def _order(order: SafeOrder) -> ShownOrder:
         )
     pauses = tuple(map(str, order.pauses))
     return ShownOrder(order.numbers, order.moved, order.shortest, note, pauses)
+
+
+def _first(shards: tuple[ShardId, ...]) -> str:
+    told = ", ".join(map(str, shards[:_NAMED]))
+    return f"{told} and {more} more" if (more := len(shards) - _NAMED) > 0 else told
