@@ -84,7 +84,7 @@ class _Inputs:
     multiple=True,
     metavar="[NAME=]PATH",
     help="Plan without any server, from CREATE TABLE files: a folder with SOURCE/DATABASE/*.sql; "
-    "SOURCE/DATABASE=PATH; or SOURCE/DATABASE.TABLE=PATH.",
+    "SOURCE/DATABASE=PATH; or SOURCE/DATABASE.TABLE=PATH. Braces name several: s{1..4}/app{1..9}.",
 )
 @click.option(
     "--file", "bundle", type=FILE, help="Plan from a bundle of `shardmerge export`, without Kafka."
