@@ -34,6 +34,11 @@ class PlannedStep:
         """The answers that hold their shard, without those that wait for the DDL lock."""
         return tuple(a for a in self.answers if is_hold(a))
 
+    @property
+    def pauses(self) -> tuple[ShardId, ...]:
+        """The shards that their routes pause: an operator is to look at their existing rows."""
+        return tuple(shard for answer in self.answers for shard in answer.decision.pauses)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -60,6 +65,20 @@ class Plan:
         return left_held(self.before, self.after)
 
     @property
+    def pauses(self) -> tuple[ShardId, ...]:
+        """The shards that steps pause, in the order of the steps."""
+        return tuple(shard for step in self.steps for shard in step.pauses)
+
+    @property
+    def left_paused(self) -> tuple[ShardId, ...]:
+        """The shards that are paused at the end, and were not paused before, sorted.
+
+        No step resumes a shard. So these are the shards that steps pause, except those that a later
+        step drops or renames.
+        """
+        return tuple(sorted(paused(self.after) - paused(self.before)))
+
+    @property
     def untouched(self) -> tuple[ShardId, ...]:
         """The shards whose steps all concern tables that are no shards, sorted.
 
@@ -77,6 +96,11 @@ class Plan:
 def is_hold(answer: SimulatedDecision) -> bool:
     """Whether a decision holds its shard for another reason than the DDL lock."""
     return answer.decision.outcome is Outcome.HOLD and answer.decision.code != LOCK
+
+
+def is_stop(answer: SimulatedDecision) -> bool:
+    """Whether after a decision a shard's rows wait for an operator: a hold or a pause."""
+    return is_hold(answer) or bool(answer.decision.pauses)
 
 
 def left_held(before: AgentsState, after: AgentsState) -> tuple[ShardId, ...]:
@@ -110,3 +134,13 @@ def numbered(steps: Sequence[RolloutStep]) -> list[tuple[int, RolloutStep]]:
 def held(state: AgentsState) -> set[ShardId]:
     """The shards that are held."""
     return {shard for target in state.targets.values() for shard in target.held}
+
+
+def paused(state: AgentsState) -> set[ShardId]:
+    """The shards that are paused."""
+    return {
+        name
+        for target in state.targets.values()
+        for name, shard in target.shards.items()
+        if shard.paused
+    }

@@ -18,7 +18,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Fixup, FixupKind, Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 
-from .plan import LOCK, Plan, PlannedStep, held
+from .plan import LOCK, Plan, PlannedStep, held, paused
 from .safe_order import SafeOrder
 from .shapes import (
     ShownAlternative,
@@ -34,6 +34,8 @@ from .statements import shown_statement
 
 _WITH_WAYS = 20
 """Ways out are shown for this many holds of one target and code: each asks the coordinator."""
+_NAMED = 5
+"""A sentence names so many shards."""
 _READ = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
 
 
@@ -108,12 +110,15 @@ def shown_plan(
         steps=steps,
         order=None if order is None else _order(order),
         alternatives=alternatives,
+        pauses=sums.pauses,
+        paused_before=tuple(map(str, sorted(paused(plan.before)))),
+        left_paused=sums.left_paused,
     )
 
 
 def is_clean(plan: Plan) -> bool:
-    """Whether no step holds a shard, and no shard is left held."""
-    return not plan.holds and not plan.left_held
+    """Whether no step holds or pauses a shard, and no shard is left held."""
+    return not plan.holds and not plan.pauses and not plan.left_held
 
 
 def sums_of(setting: str, plan: Plan) -> ShownAlternative:
@@ -146,6 +151,8 @@ def sums_of(setting: str, plan: Plan) -> ShownAlternative:
         lossy=sum(1 for statement in statements if statement.lossy),
         read_again=tuple(map(str, sorted(read))),
         steps=tuple(in_words(step) for step in plan.steps),
+        pauses=len(plan.pauses),
+        left_paused=tuple(map(str, plan.left_paused)),
     )
 
 
@@ -159,7 +166,10 @@ def _in_words(decision: Decision) -> str:
         return "waits for the lock" if decision.code == LOCK else f"hold {decision.code}"
     kinds = Counter(statement.kind.value for statement in decision.statements)
     told = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    return f"{decision.outcome.value} ({told})" if told else decision.outcome.value
+    words = f"{decision.outcome.value} ({told})" if told else decision.outcome.value
+    if (count := len(decision.pauses)) > 0:
+        words += f", pauses {count} shard{'' if count == 1 else 's'}"
+    return words
 
 
 def _step(asked: Asked, step: PlannedStep, told: Counter[tuple[str, str]]) -> ShownStep:
@@ -169,6 +179,7 @@ def _step(asked: Asked, step: PlannedStep, told: Counter[tuple[str, str]]) -> Sh
         sql=step.step.sql,
         origin=step.step.origin,
         decisions=tuple(_decision(asked, answer, told) for answer in step.answers),
+        condition=step.step.condition,
     )
 
 
@@ -199,6 +210,7 @@ def _decision(
         released=tuple(map(str, decision.released)),
         warnings=decision.warnings,
         warning_codes=tuple(notice.code for notice in decision.notices),
+        pauses=tuple(map(str, decision.pauses)),
     )
 
 
@@ -222,8 +234,8 @@ def _ways(asked: Asked, answer: SimulatedDecision) -> Iterator[WayOut]:
     shard = state.shards.get(answer.decision.shard) if answer.decision.shard else None
     if shard is not None and shard.hold is not None:
         yield from out_of_hold(answers, shard, asked.path)
-    for paused in answer.decision.pauses:
-        yield from out_of_pause(answers, paused, asked.path)
+    for name in answer.decision.pauses:
+        yield from out_of_pause(answers, name, asked.path)
 
 
 def _fixup(asked: Asked, fixup: Fixup) -> ShownFixup:
@@ -238,16 +250,33 @@ def _fixup(asked: Asked, fixup: Fixup) -> ShownFixup:
 
 
 def _order(order: SafeOrder) -> ShownOrder:
-    if order.numbers:
-        fewest = "no order without a hold moves fewer" if order.shortest else (
+    stop = "a hold or a pause" if order.pausing else "a hold"
+    if order.numbers and order.pauses:
+        note = (
+            f"this order leads to no hold, but it pauses {_first(order.pauses)}; "
+            f"steps moved: {order.moved}; "
+        )
+        note += (
+            "every order of these steps pauses or holds a shard" if order.unavoidable else
+            "an order that pauses no shard may exist"
+        )  # fmt: skip
+    elif order.numbers:
+        none = "no hold and no pause" if order.pausing else "no hold"
+        fewest = f"no order without {stop} moves fewer" if order.shortest else (
             "an order that moves fewer may exist"
         )  # fmt: skip
-        note = f"this order leads to no hold; steps moved: {order.moved} ({fewest})"
+        note = f"this order leads to {none}; steps moved: {order.moved} ({fewest})"
     elif order.exhausted:
-        note = "every order of these steps that keeps each shard's own order leads to a hold"
+        note = f"every order of these steps that keeps each shard's own order leads to {stop}"
     else:
         note = (
-            "no order without a hold was found, but there may be one: the search tried "
-            f"{order.folded} statements (see --bound), and putting off what holds did not help"
+            f"no order without {stop} was found, but there may be one: the search tried "
+            f"{order.folded} statements (see --bound), and putting off what stops did not help"
         )
-    return ShownOrder(order.numbers, order.moved, order.shortest, note)
+    pauses = tuple(map(str, order.pauses))
+    return ShownOrder(order.numbers, order.moved, order.shortest, note, pauses)
+
+
+def _first(shards: tuple[ShardId, ...]) -> str:
+    told = ", ".join(map(str, shards[:_NAMED]))
+    return f"{told} and {more} more" if (more := len(shards) - _NAMED) > 0 else told

@@ -16,11 +16,14 @@ class RolloutStep:
             statement itself says which tables it concerns.
         sql: One statement, without its delimiter.
         origin: Where it is written, such as ``V2__add.sql:3``; "" when it comes from no file.
+        condition: What decides whether the statement is executed at all, and is known only to the
+            tool that executes it, such as ``changeset anna:3: context:test``; "" for none.
     """
 
     shard: ShardId
     sql: str
     origin: str = ""
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)

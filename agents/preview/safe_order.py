@@ -1,4 +1,7 @@
-"""The order of a rollout's steps that leads to no hold, with the fewest steps moved. Pure.
+"""The order of a rollout's steps that stops no shard, with the fewest steps moved. Pure.
+
+A step stops a shard when it holds the shard, or when it pauses it until an operator has looked at
+its existing rows.
 
 Every shard's own steps keep their order. In the end the shards have the same tables as after the
 given order. A step is moved when it is not executed in its turn; the other steps keep the given
@@ -11,14 +14,18 @@ Theory of operation:
    agents know. From a state the search goes on in one of four ways. It takes the first step that is
    neither done nor put off; this costs nothing. It puts this step off; this costs 1. It takes a
    later step ahead of its turn; this costs 1. It takes a step that was put off; this costs nothing,
-   because putting it off cost 1. It never takes a step that leads to a hold.
+   because putting it off cost 1. It never takes a step that stops a shard.
 2. States are visited in the order of their cost. So the first state in which every step is done has
    moved the fewest steps. Two states count as one if the same steps are done and the same steps are
    put off: they differ at most in the numbers of identities.
 3. The search tries at most ``bound`` statements. It does not begin if that is less than ten times
-   the number of steps. When the bound is not enough, a simpler way is tried: a step that leads to a
-   hold is put off until others are done, as long as that brings the rollout forward. An order that
-   is found in this way leads to no hold, but an order with fewer moves may exist.
+   the number of steps. When the bound is not enough, a simpler way is tried: a step that stops a
+   shard is put off until others are done, as long as that brings the rollout forward. An order that
+   is found in this way stops no shard, but an order with fewer moves may exist.
+4. Often no order avoids a pause, because the rows differ in any order. An order without holds helps
+   all the same. A second search may take steps that pause shards. It begins if the given order
+   leads to holds, and the first search found no order but met a step that only pauses a shard.
+   The shards that the new order pauses are found by executing it once.
 """
 
 from __future__ import annotations
@@ -27,16 +34,16 @@ import heapq
 import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from immutables import Map
 
 from shardmerge.agents.tracking.tracked import Tracked
 from shardmerge.schemas.model.names import ShardId
 
-from .plan import Plan, is_hold, left_held
+from .plan import Plan, is_hold, is_stop, left_held, planned
 from .rollout import RolloutStep
-from .simulated_agents import AgentsState, SimulatedAgents
+from .simulated_agents import AgentsState, SimulatedAgents, SimulatedDecision
 
 DEFAULT_BOUND = 2_000
 _FEW = 8
@@ -55,10 +62,13 @@ class SafeOrder:
     Attributes:
         numbers: The steps' numbers in the order found; empty when none was found.
         moved: How many of them are moved.
-        shortest: Whether no other order without a hold moves fewer steps.
+        shortest: Whether no other such order moves fewer steps.
         exhausted: Whether every order was tried or can be ruled out. If so, and ``numbers`` is
-            empty, there is no order without a hold.
+            empty, there is no such order.
         folded: How many statements the search tried. Those that putting off tried do not count.
+        pauses: The shards that this order pauses; none unless no order without a pause was found.
+        unavoidable: Whether there is no order without a hold or a pause.
+        pausing: Whether the given order pauses a shard, or the search met a step that does.
     """
 
     numbers: tuple[int, ...]
@@ -66,6 +76,9 @@ class SafeOrder:
     shortest: bool
     exhausted: bool
     folded: int
+    pauses: tuple[ShardId, ...] = ()
+    unavoidable: bool = False
+    pausing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +118,13 @@ class _Search:
         steps: Sequence[RolloutStep],
         tables: Map[ShardId, Tracked],
         bound: int,
+        *,
+        may_pause: bool,
     ) -> None:
         self._agents, self._before, self._steps, self._tables = agents, before, steps, tables
+        self._may_pause = may_pause
+        self.pausing = False
+        """Whether a step was not taken only because it pauses a shard."""
         self.left = bound
         self.cut = False
         """Whether a step was not tried because of the bound."""
@@ -140,7 +158,7 @@ class _Search:
         return None
 
     def put_off(self) -> tuple[int, ...]:
-        """An order that is found by putting off steps that lead to a hold; empty without one."""
+        """An order that is found by putting off steps that stop a shard; empty without one."""
         state = self._before
         order: list[int] = []
         ahead = list(range(len(self._steps)))
@@ -152,7 +170,7 @@ class _Search:
                 if self._lane[place] not in waiting:
                     most -= 1
                     after, answers = self._agents.executed(state, self._steps[place])
-                    if not any(map(is_hold, answers)):
+                    if not self._stops(answers):
                         state = after
                         order.append(place)
                         continue
@@ -167,13 +185,21 @@ class _Search:
         return not left_held(self._before, state) and state.tables == self._tables
 
     def _fold(self, state: AgentsState, place: int) -> AgentsState | None:
-        """The state after a step; None when it leads to a hold, or the bound is reached."""
+        """The state after a step; None when it stops a shard, or the bound is reached."""
         if self.left <= 0:
             self.cut = True
             return None
         self.left -= 1
         after, answers = self._agents.executed(state, self._steps[place])
-        return None if any(map(is_hold, answers)) else after
+        return None if self._stops(answers) else after
+
+    def _stops(self, answers: Sequence[SimulatedDecision]) -> bool:
+        if any(map(is_hold, answers)):
+            return True
+        if self._may_pause or not any(map(is_stop, answers)):
+            return False
+        self.pausing = True
+        return True
 
     def _following(self, state: _State) -> Iterator[tuple[int, _State]]:
         """The next states, each with what it costs to get there."""
@@ -224,11 +250,26 @@ def safe_order(agents: SimulatedAgents, given: Plan, bound: int = DEFAULT_BOUND)
 
     Args:
         agents: Of the pipeline.
-        given: The rollout in the order that was given, which leads to a hold.
-        bound: How many statements the search tries at most. Putting off tries some more, usually
+        given: The rollout in the order that was given, which stops a shard.
+        bound: How many statements a search tries at most. Putting off tries some more, usually
             two or three for each step.
     """
-    search = _Search(agents, given.before, [s.step for s in given.steps], given.after.tables, bound)
+    found = _found(agents, given, bound, may_pause=False)
+    unavoidable = found.exhausted and not found.numbers
+    if not found.numbers and given.holds and found.pausing:
+        second = _found(agents, given, bound, may_pause=True)
+        in_order = [(number, given.steps[number - 1].step) for number in second.numbers]
+        pauses = planned(agents, given.before, in_order).pauses
+        folded = found.folded + second.folded
+        found = replace(second, folded=folded, pauses=pauses, pausing=True)
+    return replace(found, unavoidable=unavoidable, pausing=found.pausing or bool(given.pauses))
+
+
+def _found(agents: SimulatedAgents, given: Plan, bound: int, *, may_pause: bool) -> SafeOrder:
+    """What one search finds; with ``may_pause`` it takes steps that pause a shard."""
+    steps = [step.step for step in given.steps]
+    tables = given.after.tables
+    search = _Search(agents, given.before, steps, tables, bound, may_pause=may_pause)
     found = None
     if _FEWEST_ORDERS * len(given.steps) <= bound:
         found = search.find()
@@ -237,12 +278,14 @@ def safe_order(agents: SimulatedAgents, given: Plan, bound: int = DEFAULT_BOUND)
     folded = bound - search.left
     if found is not None:
         moved, places = found
-        return SafeOrder(_numbers(given, places), moved, not search.pruned, True, folded)
+        numbers, shortest = _numbers(given, places), not search.pruned
+        return SafeOrder(numbers, moved, shortest, True, folded, pausing=search.pausing)
     if not search.cut and not search.pruned:
-        return SafeOrder((), 0, False, True, folded)
+        return SafeOrder((), 0, False, True, folded, pausing=search.pausing)
     places = search.put_off()
     moved = len(places) - _longest_in_order(places)
-    return SafeOrder(_numbers(given, places), moved, False, False, folded)
+    numbers = _numbers(given, places)
+    return SafeOrder(numbers, moved, False, False, folded, pausing=search.pausing)
 
 
 def _numbers(given: Plan, places: Sequence[int]) -> tuple[int, ...]:

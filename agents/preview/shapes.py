@@ -69,13 +69,15 @@ class ShownDecision:
         conflict: Where there is no joined schema: the path to the conflict, and both sides; ""
             otherwise.
         sides: For a conflict about a column: its definitions, and the shards that have them.
-        ways: How a hold can be ended. Only a target's first 20 holds of each code have them;
-            further holds can be ended in the same ways.
+        ways: How a hold or a pause can be ended. Only a target's first 20 holds of each code, and
+            its first 20 pauses, have them; further ones can be ended in the same ways.
         statements: What the target gets, in order.
         fixups: Shards whose existing rows may differ from the target's.
         released: Held shards that the decision releases.
         warnings: What should be known although nothing is held.
         warning_codes: One for each of ``warnings``, in their order.
+        pauses: Shards whose rows wait from here on until an operator has looked at their existing
+            rows and resumes them: their route has ``existing_rows = "hold"``.
     """
 
     target: str
@@ -94,6 +96,7 @@ class ShownDecision:
     released: tuple[str, ...]
     warnings: tuple[str, ...]
     warning_codes: tuple[str, ...] = ()
+    pauses: tuple[str, ...] = ()
 
     @property
     def coded_warnings(self) -> tuple[str, ...]:
@@ -112,6 +115,8 @@ class ShownStep:
         sql: The statement.
         origin: Where it is written, such as ``V2__add.sql:3``; "" when it has no file of its own.
         decisions: What the agents decide; none for a statement that changes only rows or settings.
+        condition: What decides whether the statement is executed at all, such as
+            ``changeset anna:3: context:test``. The plan executes it. "" for none.
     """
 
     number: int
@@ -119,23 +124,27 @@ class ShownStep:
     sql: str
     origin: str
     decisions: tuple[ShownDecision, ...]
+    condition: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownOrder:
-    """An order of the same steps that leads to no hold.
+    """An order of the same steps that leads to no hold, and to no pause if that can be avoided.
 
     Attributes:
         steps: The steps' numbers in that order; none when no such order was found.
         moved: How many of them are moved.
-        shortest: Whether no other order without a hold moves fewer steps.
+        shortest: Whether no other such order moves fewer steps.
         note: What was found, or not, in a sentence.
+        pauses: Shards that this order pauses all the same, because no order without a pause was
+            found.
     """
 
     steps: tuple[int, ...]
     moved: int
     shortest: bool
     note: str
+    pauses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +160,8 @@ class ShownAlternative:
         lossy: How many of these statements lose values.
         read_again: Shards whose tables are read again.
         steps: For each step, in order: what is decided, in a few words.
+        pauses: How often a step pauses a shard.
+        left_paused: Shards that are paused at the end and were not before.
     """
 
     setting: str
@@ -161,6 +172,8 @@ class ShownAlternative:
     lossy: int
     read_again: tuple[str, ...]
     steps: tuple[str, ...]
+    pauses: int = 0
+    left_paused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +184,8 @@ class ShownPlan:
         pipeline: Its name.
         present: Where the present tables come from: ``topics``, ``bundle`` or ``files``.
         shards: How many live shards there are before the rollout.
-        clean: Whether no step holds a shard and no shard is left held. Then the exit code is 0.
+        clean: Whether no step holds or pauses a shard and no shard is left held. Then the exit code
+            is 0.
         holds: How many decisions hold their shard, without waits for the DDL lock.
         conflicts: How many of these holds are due to a conflict.
         held_before: Shards that are held already before the rollout.
@@ -181,9 +195,12 @@ class ShownPlan:
         untouched: Shards whose steps all concern tables that no route takes: their statements may
             name the wrong table.
         steps: In the order that was given.
-        order: What the search for a safe order found. Null when the given order leads to no hold,
-            or when no search was asked for.
+        order: What the search for a safe order found. Null when the given order leads to no hold
+            and no pause, or when no search was asked for.
         alternatives: The settings of ``--compare``, in its order.
+        pauses: How often a step pauses a shard.
+        paused_before: Shards that are paused already before the rollout.
+        left_paused: Shards that are paused at the end and were not before.
     """
 
     pipeline: str
@@ -200,3 +217,6 @@ class ShownPlan:
     steps: tuple[ShownStep, ...]
     order: ShownOrder | None
     alternatives: tuple[ShownAlternative, ...]
+    pauses: int = 0
+    paused_before: tuple[str, ...] = ()
+    left_paused: tuple[str, ...] = ()

@@ -84,7 +84,7 @@ class _Inputs:
     multiple=True,
     metavar="[NAME=]PATH",
     help="Plan without any server, from CREATE TABLE files: a folder with SOURCE/DATABASE/*.sql; "
-    "SOURCE/DATABASE=PATH; or SOURCE/DATABASE.TABLE=PATH.",
+    "SOURCE/DATABASE=PATH; or SOURCE/DATABASE.TABLE=PATH. Braces name several: s{1..4}/app{1..9}.",
 )
 @click.option(
     "--file", "bundle", type=FILE, help="Plan from a bundle of `shardmerge export`, without Kafka."
@@ -142,8 +142,8 @@ def plan(
     Flyway, Liquibase, golang-migrate, or any tool that executes SQL files in order. The present
     tables come from the pipeline's topics, which are only read, or from --tables or --file.
 
-    Ends with 0 when no step holds a shard; with 1 when one does, or a shard is left held; with 2
-    when the call or a file is wrong; with 3 when Kafka does not answer.
+    Ends with 0 when no step holds or pauses a shard; with 1 when one does, or a shard is left held;
+    with 2 when the call or a file is wrong; with 3 when Kafka does not answer.
     """
     with telling_errors(), _without_collection():
         if markdown and as_json:

@@ -1,7 +1,8 @@
 """A plan as Markdown for a pull request. Pure.
 
 GitHub takes 65,536 characters in a comment, GitLab 1,000,000. So of a long plan only the first
-steps and the first holds with ways out are shown. The verdict and the safe order are always shown.
+steps, and the first holds and pauses with ways out, are shown. A line says how many are left out.
+The verdict and the safe order are always shown.
 """
 
 from __future__ import annotations
@@ -12,52 +13,88 @@ from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
 from .runs import Run, runs
-from .text import in_ranges, rows_text, several, untouched, verdict
+from .text import conditional, in_ranges, rows_text, several, untouched, verdict
 
-_MOST_RUNS = 100
+MOST = 64_000
+"""Characters of the whole document, at most."""
+_MOST_ROWS = 100
 _MOST_HOLDS = 20
+_MOST_OF_ORDER = 8_000
+_LINE = 200
+"""Room for a line that says how much is left out, and for the lines between parts."""
+_JSON = "`shardmerge plan --json`"
 
 
 def plan_markdown(plan: ShownPlan) -> str:
     """The document: verdict, table of steps, holds with ways out, safe order, alternatives."""
-    sign = "✅" if plan.clean else "❌"
-    parts = [
-        f"### {sign} shardmerge plan: {plan.pipeline}",
-        f"**{_text(verdict(plan))}.** Steps: {len(plan.steps):,}; live shards: {plan.shards:,} "
-        f"(present: {plan.present}).",
-        *(
-            [f"Held already before: {_text(several(plan.held_before))}."]
-            if plan.held_before
-            else ()
-        ),
-        *([f"Note: {_text(untouched(plan))}."] if plan.untouched else ()),
-        _steps(list(runs(plan.steps))),
-        *_holds(plan),
-    ]
-    if plan.order is not None:
-        order = f"\n\n`{in_ranges(plan.order.steps)}`" if plan.order.steps else ""
-        parts.append(f"#### Safe order\n\n{_text(plan.order.note)}.{order}")
-    if plan.alternatives:
-        parts.append(f"#### Side by side\n\n{_side_by_side(plan)}")
+    head, order = list(_head(plan)), list(_order(plan))
+    room = MOST - sum(len(part) + _LINE for part in (*head, *order))
+    stops = list(_stops(plan, room // 2))
+    room -= sum(len(part) + _LINE for part in stops)
+    sides = list(_side_by_side(plan, room // 3))
+    room -= sum(len(part) + _LINE for part in sides)
+    parts = [*head, _steps(list(runs(plan.steps)), room), *stops, *order, *sides]
     return "\n\n".join(parts) + "\n"
 
 
-def _steps(found: Sequence[Run]) -> str:
+def _head(plan: ShownPlan) -> Iterator[str]:
+    yield f"### {'✅' if plan.clean else '❌'} shardmerge plan: {plan.pipeline}"
+    yield (
+        f"**{_text(verdict(plan))}.** Steps: {len(plan.steps):,}; live shards: {plan.shards:,} "
+        f"(present: {plan.present})."
+    )
+    if plan.held_before:
+        yield f"Held already before: {_text(several(plan.held_before))}."
+    if plan.paused_before:
+        yield f"Paused already before: {_text(several(plan.paused_before))}."
+    if plan.untouched:
+        yield f"Note: {_text(untouched(plan))}."
+    if count := sum(1 for step in plan.steps if step.condition):
+        yield f"Note: {conditional(count)}."
+
+
+def _order(plan: ShownPlan) -> Iterator[str]:
+    if plan.order is None:
+        return
+    text = f"#### Safe order\n\n{_text(plan.order.note)}."
+    if plan.order.steps:
+        numbers = in_ranges(plan.order.steps)
+        if len(numbers) > _MOST_OF_ORDER:
+            first = numbers[:_MOST_OF_ORDER].rpartition(", ")[0]
+            text += f"\n\n`{first}`, and so on: {_JSON} has the whole order."
+        else:
+            text += f"\n\n`{numbers}`"
+    yield text
+
+
+def _steps(found: Sequence[Run], room: int) -> str:
+    heads = ("step", "shard", "statement", "what happens")
     rows = []
-    for run in found[:_MOST_RUNS]:
+    for run in found[:_MOST_ROWS]:
         step = run.first
         like = f"<br>and {run.more:,} more like it" if run.more else ""
         rows.append((str(step.number), _code(step.shard), _code(step.sql) + like, _decisions(step)))
-    text = _table(("step", "shard", "statement", "what happens"), rows)
-    if (more := len(found) - _MOST_RUNS) > 0:
-        text += f"\n\n{more:,} more rows are left out: `shardmerge plan --json` has all steps."
+    shown = _that_fit([_row(row) for row in rows], room - len(_table(heads, ())))
+    text = _table(heads, rows[: len(shown)])
+    if (more := len(found) - len(shown)) > 0:
+        text += f"\n\n{more:,} more rows are left out: {_JSON} has all steps."
     return text
 
 
+def _that_fit(texts: Sequence[str], room: int) -> Sequence[str]:
+    """The first texts, as many as fit together."""
+    for count, text in enumerate(texts):
+        room -= len(text) + 2  # the ends of lines between them
+        if room < 0:
+            return texts[:count]
+    return texts
+
+
 def _decisions(step: ShownStep) -> str:
-    if not step.decisions:
-        return "no DDL"
-    return "<br>".join(line for decision in step.decisions for line in _decision(decision))
+    lines = [line for decision in step.decisions for line in _decision(decision)] or ["no DDL"]
+    if step.condition:
+        lines.insert(0, f"only if it runs: {_text(step.condition)}")
+    return "<br>".join(lines)
 
 
 def _decision(decision: ShownDecision) -> Iterator[str]:
@@ -68,6 +105,8 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
             yield f"❌ **hold** {decision.code}: {_text(decision.reason)}"
     elif not decision.statements:
         yield _text(f"{decision.outcome}: {decision.reason}")
+    for shard in decision.pauses:
+        yield f"⏸️ **pauses** {_code(shard)}"
     for statement in decision.statements:
         yield f"{statement.kind}: {_code(statement.sql)}"
         if statement.lossy:
@@ -81,28 +120,48 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
         yield f"⚠️ {_text(warning)}"
 
 
-def _holds(plan: ShownPlan) -> Iterator[str]:
-    held = [
+def _stops(plan: ShownPlan, room: int) -> Iterator[str]:
+    """Holds and pauses with their ways out."""
+    found = [
         (step, decision) for step in plan.steps for decision in step.decisions
         if decision.ways and not (decision.waits_for_lock and decision.shard not in plan.left_held)
     ]  # fmt: skip
-    for step, decision in held[:_MOST_HOLDS]:
-        lines = [f"#### Step {step.number} holds {_code(decision.shard)}", _text(decision.reason)]
-        if decision.sides:
-            rows = [
-                (_code(side.definition), _text(several(side.shards))) for side in decision.sides
-            ]
-            lines.append(_table(("definition", "shards"), rows))
-        told = [f"* {_text(way.does)}" for way in decision.ways if not way.command]
-        told += [f"* `{way.command}`: {_text(way.does)}" for way in decision.ways if way.command]
-        lines.append("Ways out:\n\n" + "\n".join(told))
-        yield "\n\n".join(lines)
+    shown = _that_fit([_stop(*each) for each in found[:_MOST_HOLDS]], room)
+    yield from shown
+    if (more := len(found) - len(shown)) > 0:
+        yield f"Ways out of {more:,} more holds and pauses are left out: {_JSON} has them."
 
 
-def _side_by_side(plan: ShownPlan) -> str:
+def _stop(step: ShownStep, decision: ShownDecision) -> str:
+    lines = list(_what_stops(step, decision))
+    if decision.sides:
+        rows = [(_code(side.definition), _text(several(side.shards))) for side in decision.sides]
+        lines.append(_table(("definition", "shards"), rows))
+    told = [f"* {_text(way.does)}" for way in decision.ways if not way.command]
+    told += [f"* `{way.command}`: {_text(way.does)}" for way in decision.ways if way.command]
+    lines.append("Ways out:\n\n" + "\n".join(told))
+    return "\n\n".join(lines)
+
+
+def _what_stops(step: ShownStep, decision: ShownDecision) -> Iterator[str]:
+    """A heading, and the reason."""
+    if decision.outcome == "hold":
+        yield f"#### Step {step.number} holds {_code(decision.shard)}"
+        yield _text(decision.reason)
+        return
+    yield f"#### Step {step.number} pauses {', '.join(map(_code, decision.pauses))}"
+    yield "Its rows wait until an operator has looked at the existing rows and resumes it."
+    reasons = [f for f in decision.fixups if f.shard in decision.pauses]
+    yield "\n".join(f"* {_text(coded(f.code, f.reason))}" for f in reasons)
+
+
+def _side_by_side(plan: ShownPlan, room: int) -> Iterator[str]:
+    if not plan.alternatives:
+        return
     settings = [each.setting for each in plan.alternatives]
     rows: list[Sequence[str]] = [
         ("holds", *(str(each.holds) for each in plan.alternatives)),
+        ("pauses", *(str(each.pauses) for each in plan.alternatives)),
         ("conflicts", *(str(each.conflicts) for each in plan.alternatives)),
         ("statements", *(str(each.statements) for each in plan.alternatives)),
         ("lossy statements", *(str(each.lossy) for each in plan.alternatives)),
@@ -116,10 +175,12 @@ def _side_by_side(plan: ShownPlan) -> str:
         )
         if len(set(words)) > 1
     ]
-    text = _table(("", *settings), [*rows, *differ[:_MOST_RUNS]])
-    if (more := len(differ) - _MOST_RUNS) > 0:
-        text += f"\n\n{more:,} more steps differ."
-    return text
+    room -= len(_table(("", *settings), rows))
+    shown = _that_fit([_row(row) for row in differ[:_MOST_ROWS]], room)
+    text = "#### Side by side\n\n" + _table(("", *settings), [*rows, *differ[: len(shown)]])
+    if (more := len(differ) - len(shown)) > 0:
+        text += f"\n\n{more:,} more steps differ: {_JSON} has them."
+    yield text
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -53,7 +53,7 @@ def _likeness(step: ShownStep) -> object:
         return step.number
     table = step.shard.rpartition(".")[2]
     like = tuple(replace(each, shard="", version=0, reason="") for each in step.decisions)
-    return step.sql.replace(table, "\0"), like
+    return step.sql.replace(table, "\0"), step.condition, like
 
 
 def _stands_alone(decision: ShownDecision) -> bool:

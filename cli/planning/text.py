@@ -26,9 +26,13 @@ def plan_lines(plan: ShownPlan) -> Iterator[str]:
     yield ""
     if plan.held_before:
         yield f"held already before the rollout: {several(plan.held_before)}"
+    if plan.paused_before:
+        yield f"paused already before the rollout: {several(plan.paused_before)}"
     yield verdict(plan)
     if plan.untouched:
         yield f"note: {untouched(plan)}"
+    if count := sum(1 for step in plan.steps if step.condition):
+        yield f"note: {conditional(count)}"
     if plan.read_again:
         yield f"tables read again: {several(plan.read_again)}"
     if plan.order is not None:
@@ -45,10 +49,12 @@ def verdict(plan: ShownPlan) -> str:
     """The plan in one sentence."""
     told = [
         _count(plan.holds, "hold"),
+        *([_count(plan.pauses, "pause")] if plan.pauses else ()),
         _count(plan.conflicts, "conflict"),
         f"statements that lose values: {plan.lossy:,}",
     ]
     end = f"; held at the end: {several(plan.left_held)}" if plan.left_held else ""
+    end += f"; paused at the end: {several(plan.left_paused)}" if plan.left_paused else ""
     word = "clean" if plan.clean else "NOT CLEAN"
     return f"{word}: {', '.join(told)}{end}"
 
@@ -58,6 +64,14 @@ def untouched(plan: ShownPlan) -> str:
     return (
         f"no step changes {several(plan.untouched)}, because the statements concern tables that no "
         "route takes. In a statement {table} stands for the shard's table"
+    )
+
+
+def conditional(steps: int) -> str:
+    """That the plan executes steps which may be left out."""
+    return (
+        f"{_count(steps, 'step')} may not run, because only the tool that executes the migrations "
+        "knows whether the conditions hold. The plan takes the steps as executed"
     )
 
 
@@ -98,6 +112,8 @@ def _step(step: ShownStep) -> Iterator[str]:
     origin = f"  [{step.origin}]" if step.origin else ""
     sql = " ".join(step.sql.split())
     yield f"{step.number}. {step.shard}: {sql}{origin}"
+    if step.condition:
+        yield f"    only if it runs: {step.condition}"
     if not step.decisions:
         yield "    no decision: it changes no table's schema, or no connector reads its database"
     for decision in step.decisions:
@@ -107,6 +123,8 @@ def _step(step: ShownStep) -> Iterator[str]:
 def decision_lines(decision: ShownDecision) -> Iterator[str]:
     """What is decided, and what the target and the shards do."""
     yield _headline(decision)
+    for shard in decision.pauses:
+        yield f"  PAUSES {shard}: its rows wait until an operator resumes it"
     for side in decision.sides:
         yield f"  {side.definition}: {several(side.shards)}"
     for way in decision.ways:
@@ -137,6 +155,7 @@ def _alternative(each: ShownAlternative) -> str:
         f"{each.lossy} lossy",
         f"tables read again: {len(each.read_again)}",
         f"held at the end: {several(each.left_held) or 'none'}",
+        _count(each.pauses, "pause"),
     ]
     return f"  {each.setting}: {', '.join(told)}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -259,14 +260,30 @@ _WAYS = (
 _THREE = [ShardId("s1", "app1", "t_1"), ShardId("s2", "app1", "t_1"), ShardId("s2", "app1", "t_2")]
 
 
-def small_rollout(seed: int) -> tuple[SimulatedAgents, Plan]:
+_PAUSING_WAYS = (
+    ("DROP COLUMN a", "ADD COLUMN a INT"),
+    ("DROP COLUMN a", "ADD COLUMN a INT", "ADD COLUMN k INT"),
+    ("DROP COLUMN a, ADD COLUMN a INT", "MODIFY a BIGINT"),
+    ("DROP COLUMN a", "ADD COLUMN a DATE"),
+    ("ADD COLUMN k INT NOT NULL DEFAULT 5", "ALTER COLUMN k SET DEFAULT 7"),
+)
+_STOPS: dict[str, Callable[[Plan], object]] = {
+    "holds": lambda plan: plan.holds,
+    "holds and pauses": lambda plan: plan.holds or plan.pauses,
+}
+
+
+def small_rollout(
+    seed: int, ways: tuple[tuple[str, ...], ...] = _WAYS, more: str = ""
+) -> tuple[SimulatedAgents, Plan]:
     """Two or three shards that go similar ways, in a random order that keeps each shard's own."""
     random = Random(seed)
-    simulated = SimulatedAgents(pipeline("optimistic", random.choice(("map", "hold", "copy"))))
-    way = random.choice(_WAYS)
+    renames = random.choice(("map", "hold", "copy"))
+    simulated = SimulatedAgents(pipeline("optimistic", renames, more))
+    way = random.choice(ways)
     lanes = []
     for name in _THREE[: 2 if len(way) > 2 else random.choice((2, 2, 3))]:
-        own = way if random.random() < 0.8 else random.choice(_WAYS)
+        own = way if random.random() < 0.8 else random.choice(ways)
         lanes.append([RolloutStep(name, f"ALTER TABLE {name.table} {action}") for action in own])
     files = [
         TableFile(name, f"CREATE TABLE {name.table} (id INT PRIMARY KEY, a INT)")
@@ -279,13 +296,15 @@ def small_rollout(seed: int) -> tuple[SimulatedAgents, Plan]:
     return simulated, planned(simulated, state, numbered(order))
 
 
-def fewest_moves(simulated: SimulatedAgents, given_plan: Plan) -> int | None:
-    """By trying every order that keeps each shard's own; None: every one leads to a hold."""
+def fewest_moves(
+    simulated: SimulatedAgents, given_plan: Plan, without: str = "holds"
+) -> int | None:
+    """By trying every order that keeps each shard's own; None: every one leads to a stop."""
     all_steps = [step.step for step in given_plan.steps]
     found: list[int] = []
 
     def go_on(plan: Plan, numbers: list[int]) -> None:
-        if plan.holds:
+        if _STOPS[without](plan):
             return
         if len(numbers) == len(all_steps):
             if not left_held(given_plan.before, plan.after):
@@ -327,6 +346,30 @@ def test_the_safe_order_moves_the_fewest_steps(seed: int) -> None:
         )
         assert not again.holds
         assert not again.left_held
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**9))
+def test_the_safe_order_pauses_a_shard_only_if_every_order_without_a_hold_does(seed: int) -> None:
+    simulated, plan = small_rollout(seed, _PAUSING_WAYS, 'existing_rows = "hold"')
+
+    found = safe_order(simulated, plan, bound=100_000)
+    best = fewest_moves(simulated, plan, "holds and pauses")
+    unavoidable = best is None
+    if unavoidable and plan.holds:
+        best = fewest_moves(simulated, plan)
+
+    assert found.unavoidable == unavoidable
+    assert (best is None) == (not found.numbers)
+    if best is not None:
+        assert (found.moved, found.shortest) == (best, True)
+        again = planned(
+            simulated, plan.before, [(n, plan.steps[n - 1].step) for n in found.numbers]
+        )
+        assert not again.holds
+        assert not again.left_held
+        assert again.pauses == found.pauses
+        assert bool(again.pauses) == unavoidable
 
 
 @pytest.mark.parametrize("bound", [0, 3])

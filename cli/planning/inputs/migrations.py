@@ -40,11 +40,13 @@ class Migration:
         version: Such as ``1.2``, ``20260101``, ``anna:3``; a file's name where it has no number.
         file: Its name, for people.
         pieces: Its statements.
+        condition: See ``RolloutStep``; "" for a migration that runs in any case.
     """
 
     version: str
     file: str
     pieces: tuple[Piece, ...]
+    condition: str = ""
 
 
 def migrations(
@@ -123,8 +125,9 @@ def _migrations(
             yield Migration(ups[name], name, _pieces(files[name], context))
     else:
         for name in sorted(files):
-            for each in changesets(files[name], context.flavour, f"{where}/{name}"):
-                yield Migration(each.name, name, each.pieces)
+            for each in changesets(files[name], context, f"{where}/{name}"):
+                told = f"changeset {each.name}: {each.condition}" if each.condition else ""
+                yield Migration(each.name, name, each.pieces, told)
 
 
 def _of_flyway(files: Mapping[str, str], context: ServerContext) -> Iterator[Migration]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
@@ -19,7 +19,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Outcome
 
 from .folders import databases_below, sql_files, text_of
-from .names import named_shards
+from .names import expanded, named_shards
 from .table_files import table_like, tables_of
 
 
@@ -113,9 +113,9 @@ def table_files(options: Sequence[str], pipeline: Pipeline) -> list[TableFile]:
 
     Args:
         options: Each in one of three forms. ``PATH`` is a folder with ``SOURCE/DATABASE/*.sql``.
-            ``SOURCE/DATABASE=PATH`` gives the tables of one database.
-            ``SOURCE/DATABASE.TABLE=PATH`` gives shards the table of one file; braces in it name
-            several shards (``names.expanded``).
+            ``SOURCE/DATABASE=PATH`` gives the tables of a database.
+            ``SOURCE/DATABASE.TABLE=PATH`` gives shards the table of one file. Braces name several
+            databases or shards (``names.expanded``).
         pipeline: Has the sources.
 
     Raises:
@@ -133,15 +133,23 @@ def table_files(options: Sequence[str], pipeline: Pipeline) -> list[TableFile]:
                 context = server_context(pipeline.source(shard.source))
                 found.append(table_like(text, path, shard, context))
         else:
-            source, slash, database = name.partition("/")
-            if not slash or not database:
-                raise ConfigError(
-                    f"{where}: write SOURCE/DATABASE=PATH, or SOURCE/DATABASE.TABLE=PATH",
-                    code="SM-5601",
-                )
-            context = server_context(pipeline.source(source))
-            found += tables_of(sql_files(Path(path)), source, database, context)
+            files = sql_files(Path(path))
+            for source, database in _databases(name, where):
+                context = server_context(pipeline.source(source))
+                found += tables_of(files, source, database, context)
     return found
+
+
+def _databases(name: str, where: str) -> Iterator[tuple[str, str]]:
+    """The sources and databases that a text, which may have braces, stands for."""
+    for each in expanded(name):
+        source, slash, database = each.partition("/")
+        if not slash or not database:
+            raise ConfigError(
+                f"{where}: write SOURCE/DATABASE=PATH, or SOURCE/DATABASE.TABLE=PATH",
+                code="SM-5601",
+            )
+        yield source, database
 
 
 def _of_folder(path: Path, pipeline: Pipeline, where: str) -> list[TableFile]:

@@ -73,6 +73,15 @@ class RolloutFile:
     steps: tuple[StepEntry, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A statement, its file and line, and what decides whether it is executed."""
+
+    sql: str
+    place: str = ""
+    condition: str = ""
+
+
 def read_rollout(path: Path, pipeline: Pipeline) -> RolloutFile:
     """Read a rollout file, and the table files that it names.
 
@@ -126,15 +135,15 @@ def steps_of(
 
 def _written(
     entry: StepEntry, sources: Collection[str], pipeline: Pipeline
-) -> dict[str, list[tuple[str, str]]]:
-    """Source → the entry's statements as its server reads them, each with its file and line."""
+) -> dict[str, list[_Written]]:
+    """Source → the entry's statements as its server reads them."""
     if entry.path is None:
-        return {name: [(entry.sql, "")] for name in sources}
+        return {name: [_Written(entry.sql)] for name in sources}
     files = sql_files(entry.path)
     contexts = {name: server_context(pipeline.source(name)) for name in sources}
     return {
         name: [
-            (piece.sql, f"{each.file}:{piece.line}")
+            _Written(piece.sql, f"{each.file}:{piece.line}", each.condition)
             for each in migrations(files, context, str(entry.path), entry.after)
             for piece in each.pieces
         ]
@@ -142,18 +151,19 @@ def _written(
     }
 
 
-def _of_shard(
-    entry: StepEntry, shard: ShardId, written: Sequence[tuple[str, str]]
-) -> list[RolloutStep]:
-    for sql, place in written:
-        used = _USE.fullmatch(sql)
+def _of_shard(entry: StepEntry, shard: ShardId, written: Sequence[_Written]) -> list[RolloutStep]:
+    for each in written:
+        used = _USE.fullmatch(each.sql)
         if used is not None and used[1] != shard.database:
             raise ConfigError(
-                f"{place or entry.where}: USE {used[1]}, but {shard} is in {shard.database}",
+                f"{each.place or entry.where}: USE {used[1]}, but {shard} is in {shard.database}",
                 hint="write the database before the tables' names",
                 code="SM-5604",
             )
-    return [RolloutStep(shard, _for_table(sql, shard), place) for sql, place in written]
+    return [
+        RolloutStep(shard, _for_table(each.sql, shard), each.place, each.condition)
+        for each in written
+    ]
 
 
 def _for_table(sql: str, shard: ShardId) -> str:

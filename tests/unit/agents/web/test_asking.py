@@ -15,8 +15,9 @@ from aiohttp.test_utils import make_mocked_request
 from shardmerge.agents.pages.render import Frame
 from shardmerge.agents.web.asking import AskingPages
 from shardmerge.agents.web.turns import Turns
+from shardmerge.cli.planning.alternatives import with_policy
 from shardmerge.schemas.model.errors import StackError
-from tests.example_pages import NOW_MS, ORDERS, example, pipeline
+from tests.example_pages import ITEMS, NOW_MS, ORDERS, example, orders, pipeline
 from tests.served_pages import ExamplePresent
 
 FRAME = Frame("shop", caught_up=True, revision=1, now_ms=NOW_MS)
@@ -29,11 +30,11 @@ class Unanswered(ExamplePresent):
     agents_state = state  # type: ignore[assignment]
 
 
-def pages(present=None) -> AskingPages:
+def pages(present=None, of=None) -> AskingPages:
     line = example()
     known = present or ExamplePresent(line.state)
     path = Path("/etc/shop.toml")
-    return AskingPages(pipeline(), path, line.view, known, lambda _: FRAME, turns=Turns())
+    return AskingPages(of or pipeline(), path, line.view, known, lambda _: FRAME, turns=Turns())
 
 
 def text(answer: web.Response) -> str:
@@ -50,7 +51,7 @@ def holds(name: str, query: str = "", present=None) -> web.Response:
     return asyncio.run(ask())
 
 
-def planned(headers=(), **form: str) -> web.Response:
+def planned(headers=(), of=None, **form: str) -> web.Response:
     async def ask() -> web.Response:
         loop = asyncio.get_running_loop()
         body = StreamReader(BaseProtocol(loop), 2**16, loop=loop)
@@ -58,7 +59,7 @@ def planned(headers=(), **form: str) -> web.Response:
         body.feed_eof()
         kind = {"Content-Type": "application/x-www-form-urlencoded", **dict(headers)}
         request = make_mocked_request("POST", "/plan", headers=kind, payload=body)
-        return await pages().planned(request)
+        return await pages(of=of).planned(request)
 
     return asyncio.run(ask())
 
@@ -89,7 +90,7 @@ def test_a_pasted_statement_is_planned_for_the_shards_that_are_named():
     assert answer.status == 200
     assert "ALTER TABLE `orders_3` MODIFY note TEXT" in text(answer)
     assert "ALTER TABLE `merged`.`orders` MODIFY COLUMN `note` text" in text(answer)
-    assert "Nothing would be held. 1 step." in text(answer)
+    assert "Nothing would be held or paused. 1 step." in text(answer)
 
 
 def test_a_plan_that_holds_tells_the_sides_and_the_ways_out():
@@ -97,6 +98,24 @@ def test_a_plan_that_holds_tells_the_sides_and_the_ways_out():
     assert "1 hold, 1 shard held at the end." in text(answer)
     assert "shardmerge command replace" in text(answer)
     assert "<code>date</code>" in text(answer)
+
+
+def test_a_plan_that_pauses_is_not_called_good():
+    holding = with_policy(pipeline(), "existing_rows", "hold")
+    sql = "ALTER TABLE x DROP COLUMN name, ADD COLUMN name VARCHAR(40)"
+    answer = planned(of=holding, target=str(ITEMS), shards="items_1", sql=sql)
+    assert "Nothing would be held" not in text(answer)
+    assert "0 holds, 0 shards held at the end. 1 pause, 1 shard paused at the end." in text(answer)
+    assert "its rows wait until an operator resumes it" in text(answer)
+    assert "shardmerge command resume" in text(answer)
+
+
+def test_shards_that_are_paused_already_are_told_and_are_no_finding():
+    sql = "ALTER TABLE x MODIFY note TEXT"
+    answer = planned(target=str(ORDERS), shards="orders_3", sql=sql)
+    assert "Nothing would be held or paused. 1 step." in text(answer)
+    assert "Paused already now: " in text(answer)
+    assert f"<code>{orders(9)}</code>" in text(answer)
 
 
 def test_a_plan_changes_nothing():

@@ -35,6 +35,9 @@ steps:
   - {shard: s2/app.t_1, sql: ALTER TABLE t_1 ADD COLUMN a DATE}
 """
 
+PAUSE = CONFLICT.replace("DATE", "INT")
+"""With ``existing_rows = "hold"``: nobody can tell the target's values of the column."""
+
 
 @pytest.fixture
 def pipeline(tmp_path: Path) -> Path:
@@ -107,6 +110,85 @@ def test_shards_whose_statements_name_another_table_are_told(
     ) in found.stdout
 
 
+def holding_rows(pipeline: Path) -> Path:
+    """The pipeline; its route pauses a shard whose existing rows may differ."""
+    text = PIPELINE.replace('"merged.t"', '"merged.t"\nexisting_rows = "hold"')
+    pipeline.write_text(text, encoding="utf-8")
+    return pipeline
+
+
+def test_a_pause_ends_with_1_and_shows_the_shard_ways_out_and_a_safe_order(pipeline: Path) -> None:
+    found = rollout(holding_rows(pipeline), PAUSE)
+    assert found.exit_code == 1
+    text = found.stdout
+    assert "      PAUSES s1/app.t_1: its rows wait until an operator resumes it\n" in text
+    assert f"way out: shardmerge command resume --pipeline {pipeline} --shard s1/app.t_1" in text
+    told = "NOT CLEAN: 0 holds, 2 pauses, 0 conflicts, statements that lose values: 0"
+    assert f"{told}; paused at the end: s1/app.t_1, s2/app.t_1\n" in text
+    assert "safe order: this order leads to no hold and no pause; steps moved: 1" in text
+    assert text.endswith("\n  1, 3, 2, 4\n")
+
+
+def test_a_pause_is_in_json_and_markdown(pipeline: Path) -> None:
+    found = shown(holding_rows(pipeline), PAUSE)
+    assert (found["clean"], found["holds"], found["pauses"]) == (False, 0, 2)
+    assert found["left_paused"] == ["s1/app.t_1", "s2/app.t_1"]
+    pauses = [step["decisions"][0]["pauses"] for step in found["steps"]]
+    assert pauses == [[], ["s1/app.t_1"], [], ["s2/app.t_1"]]
+    assert (found["order"]["steps"], found["order"]["pauses"]) == ([1, 3, 2, 4], [])
+    text = rollout(pipeline, PAUSE, "--markdown").stdout
+    assert text.startswith("### ❌ shardmerge plan: shop\n")
+    assert "⏸️ **pauses** `s1/app.t_1`" in text
+    assert "#### Step 2 pauses `s1/app.t_1`\n\nIts rows wait until an operator" in text
+    assert "#### Step 2 holds" not in text
+
+
+def test_a_pause_that_every_order_leads_to_is_told(pipeline: Path) -> None:
+    found = shown(holding_rows(pipeline), PAUSE.partition("  - {shard: s2")[0])
+    assert (found["pauses"], found["left_paused"]) == (1, ["s1/app.t_1"])
+    assert (found["order"]["steps"], found["order"]["pauses"]) == ([], [])
+    assert found["order"]["note"].endswith("own order leads to a hold or a pause")
+
+
+PAUSE_AND_CONFLICT = CONFLICT.replace("a INT)", "a INT, b INT)").replace(
+    "steps:",
+    "steps:\n"
+    "  - {shard: s1/app.t_1, sql: ALTER TABLE t_1 DROP COLUMN b}\n"
+    "  - {shard: s1/app.t_1, sql: ALTER TABLE t_1 ADD COLUMN b INT}",
+)
+
+
+@pytest.mark.parametrize(
+    ("bound", "steps", "why"),
+    [
+        (2_000, [1, 2, 3, 5, 4, 6], "every order of these steps pauses or holds a shard"),
+        (1, [1, 2, 3, 5, 6, 4], "an order that pauses no shard may exist"),
+    ],
+)
+def test_where_a_pause_cannot_be_avoided_the_safe_order_still_avoids_holds(
+    pipeline: Path, bound: int, steps: list[int], why: str
+) -> None:
+    found = shown(holding_rows(pipeline), PAUSE_AND_CONFLICT, "--bound", bound)
+    assert (found["holds"], found["pauses"]) == (1, 1)
+    order = found["order"]
+    assert order["steps"] == steps
+    assert order["pauses"] == ["s1/app.t_1"]
+    assert order["note"].startswith("this order leads to no hold, but it pauses s1/app.t_1")
+    assert order["note"].endswith(why)
+
+
+def test_policies_that_pause_are_shown_side_by_side(pipeline: Path) -> None:
+    found = shown(pipeline, PAUSE, "--compare", "existing_rows=hold,accept")["alternatives"]
+    told = {each["setting"]: (each["pauses"], each["left_paused"]) for each in found}
+    assert told == {
+        "existing_rows=hold": (2, ["s1/app.t_1", "s2/app.t_1"]),
+        "existing_rows=accept": (0, []),
+    }
+    assert found[0]["steps"][1] == "no-op, pauses 1 shard"
+    lines = rollout(pipeline, PAUSE, "--compare", "existing_rows=hold").stdout.splitlines()
+    assert lines[-1].endswith("held at the end: none, 2 pauses")
+
+
 def test_the_ways_out_are_commands_that_exist(pipeline: Path) -> None:
     decision = shown(pipeline, CONFLICT)["steps"][1]["decisions"][0]
     commands = [way["command"].split()[:3] for way in decision["ways"] if way["command"]]
@@ -117,6 +199,9 @@ def test_the_ways_out_are_commands_that_exist(pipeline: Path) -> None:
 def test_json_has_the_documented_shape(pipeline: Path) -> None:
     found = shown(pipeline, CONFLICT)
     assert {key: value for key, value in found.items() if key != "steps"} == {
+        "pauses": 0,
+        "paused_before": [],
+        "left_paused": [],
         "pipeline": "shop",
         "present": "files",
         "shards": 2,
@@ -134,6 +219,7 @@ def test_json_has_the_documented_shape(pipeline: Path) -> None:
             "shortest": True,
             "note": "this order leads to no hold; steps moved: 1 (no order without a hold moves "
             "fewer)",
+            "pauses": [],
         },
         "alternatives": [],
     }
@@ -313,6 +399,24 @@ def test_topics_are_read_with_the_files_passwords(pipeline: Path) -> None:
     found = rollout(pipeline, steps)
     assert found.exit_code == 2
     assert "environment variable NOT_SET_ANYWHERE is not set" in found.stderr
+
+
+@pytest.mark.parametrize("format_", [(), ("--markdown",)])
+def test_changesets_that_may_not_run_are_told(
+    pipeline: Path, tmp_path: Path, format_: tuple[str, ...]
+) -> None:
+    (tmp_path / "c.sql").write_text(
+        "--liquibase formatted sql\n--changeset anna:1 context:old\nALTER TABLE t_1 ADD o INT;\n"
+        "--changeset anna:2 labels:v2\nALTER TABLE t_1 ADD n INT;\n"
+        "--changeset anna:3\nALTER TABLE t_1 ADD m INT;\n"
+    )
+    (tmp_path / "t.txt").write_text("CREATE TABLE t (id INT PRIMARY KEY)")
+    tables = ("--tables", f"s1/app.t_1={tmp_path / 't.txt'}")
+    arguments = ("--shard", "s1/app.t_1", "--after", "anna:1", *tables, *format_)
+    text = plan(pipeline, tmp_path / "c.sql", *arguments).stdout
+    assert "only if it runs: changeset anna:2: labels:v2" in text
+    assert "ote: 1 step may not run, because only the tool that executes the migrations" in text
+    assert text.count("only if it runs") == 1
 
 
 def test_without_kafka_it_ends_with_3(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,3 +103,19 @@ def test_tables_that_cannot_be_joined_are_refused(tmp_path: Path) -> None:
 def test_a_place_without_tables_is_refused(told: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=message):
         table_files([told.replace("PATH", str(tmp_path))], pipeline())
+
+
+def test_braces_give_several_databases_the_tables_of_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "t.sql").write_text("CREATE TABLE t_1 (id INT PRIMARY KEY);\n")
+    (tmp_path / "u.sql").write_text("CREATE TABLE t_2 (id INT PRIMARY KEY);\n")
+    found = table_files([f"s{{1..2}}/app{{3,4}}={tmp_path}"], pipeline())
+    assert [str(table.shard) for table in found] == [
+        f"{source}/{database}.{table}"
+        for source in ("s1", "s2") for database in ("app3", "app4") for table in ("t_1", "t_2")
+    ]  # fmt: skip
+
+
+def test_braces_that_name_no_database_or_no_source_are_refused(tmp_path: Path) -> None:
+    for name, message in (("s1/{a,}", "write SOURCE/DATABASE=PATH"), ("s{1..3}/app", "s3")):
+        with pytest.raises(ConfigError, match=message):
+            table_files([f"{name}={tmp_path}"], pipeline())
