@@ -67,17 +67,11 @@ def requests(
         Shard → SQL conditions of the rows to read; and why other differences are not repaired.
     """
     conditions: dict[ShardId, list[str]] = {}
-    notes = []
+    notes = counted_notes(found)
     extra = sum(d.kind is DifferenceKind.EXTRA for d in found)
     if extra:
         notes.append(
             f"{extra} extra rows stay: reading a shard again removes no rows (--repair sql does)"
-        )
-    counted = sum(d.kind is DifferenceKind.COUNT for d in found)
-    if counted:
-        notes.append(
-            f"{counted} differences are of rows without a key: `shardmerge command reread` reads"
-            " their shards as a whole"
         )
     for side in table.shards:
         keys = [d.key for d in found if d.shard == side.shard]
@@ -93,6 +87,17 @@ def requests(
             for at in range(0, len(keys), _ROWS_A_READING)
         ]
     return conditions, notes
+
+
+def counted_notes(found: Sequence[Difference]) -> list[str]:
+    """Why differences of rows without a key are not repaired; empty if there are none."""
+    counted = sum(d.kind is DifferenceKind.COUNT for d in found)
+    if not counted:
+        return []
+    return [
+        f"{counted} differences are of rows without a key: `shardmerge command reread` reads"
+        " their shards as a whole"
+    ]
 
 
 def ask(pipeline: Pipeline, conditions: dict[ShardId, list[str]]) -> int:

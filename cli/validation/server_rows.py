@@ -7,6 +7,7 @@ servers are asked at the same time; the tables of one server are read one after 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,7 +22,6 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.row_conditions import (
     Condition,
     ConditionColumn,
-    column_names,
     condition_on,
 )
 from shardmerge.schemas.pipeline.settings import Pipeline, Source, Target
@@ -34,7 +34,9 @@ from shardmerge.spark_sink.validation.compared_table import Side
 from shardmerge.spark_sink.validation.doubts import Key, SeenRow
 from shardmerge.spark_sink.validation.table_validation import Digests
 from shardmerge.spark_sink.validation.validation_queries import (
+    condition_columns,
     digest_counts,
+    each_digest,
     next_boundary,
     range_digest,
     row_count,
@@ -131,6 +133,9 @@ class ServerRows:
         """See the protocol."""
 
         def ask(server: Asked, side: Side) -> Mapping[Key, int]:
+            if side.where:
+                rows = _matching(side, server.ask(each_digest(side)), 1)
+                return Counter((str(int(row[0])),) for row in rows)
             return {(str(int(digest)),): int(n) for digest, n in server.ask(digest_counts(side))}
 
         return self._all(sides, ask)
@@ -254,7 +259,7 @@ def _matching(side: Side, rows: Sequence[Sequence[Any]], width: int) -> Sequence
     if not side.where or not rows:
         return rows
     matches = _condition(side)
-    readers = [server_reader(column) for column in side.columns]
+    readers = [server_reader(column) for column in condition_columns(side)]
     columns = [
         reader.read(values)
         for reader, values in zip(
@@ -266,10 +271,8 @@ def _matching(side: Side, rows: Sequence[Sequence[Any]], width: int) -> Sequence
 
 
 def _condition(side: Side) -> Condition:
-    places = {column.name.lower(): n for n, column in enumerate(side.columns)}
     named = {}
-    for name in column_names(side.where):
-        column = side.columns[places[name]]
+    for place, column in enumerate(condition_columns(side)):
         form = server_reader(column).form
-        named[name] = ConditionColumn(places[name], column.type, partial(moment_text, form))
+        named[column.name.lower()] = ConditionColumn(place, column.type, partial(moment_text, form))
     return condition_on(side.where, named)

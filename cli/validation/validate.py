@@ -247,6 +247,9 @@ def _validated(
         told = repairs.statements(validation.table, validation.differences, servers)
     report = run.report(seconds, told)
     _tell(report, as_json=call.as_json)
+    if call.repair == "sql":
+        for note in repairs.counted_notes(validation.differences):
+            click.echo(f"{target}: {note}", err=True)
     if call.repair == "reread":
         conditions, notes = repairs.requests(validation.table, validation.differences)
         number = repairs.ask(call.pipeline, conditions) if conditions else 0

@@ -1,9 +1,9 @@
 """The SELECTs of validation, for a shard and for the target alike. Pure.
 
-A row's digest is the first half of the MD5 of its text. The text has the values, then which of them
-are NULL, then the lengths of those whose ends cannot be seen. So rows have equal texts only if all
-of their values are equal. The digest of a range is the exclusive OR of its rows' digests. It does
-not depend on their order, and the digests of several shards can be combined.
+A row's digest is the first 64 bits of the SHA-256 of its text. The text has the values, then which
+of them are NULL, then the lengths of those whose ends cannot be seen. So rows have equal texts only
+if all of their values are equal. The digest of a range is the exclusive OR of its rows' digests. It
+does not depend on their order, and the digests of several shards can be combined.
 
 CRC32 would be quicker, but it is linear: if two rows of equal length swap a value, the exclusive OR
 of their checksums does not change.
@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.pipeline.row_conditions import column_names
 from shardmerge.spark_sink.loading.chunk_queries import read_column
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange, behind, condition
 from shardmerge.spark_sink.loading.key_order import Boundary, order_by
@@ -28,8 +30,8 @@ from .value_texts import ValueText
 def row_digest(hashed: Sequence[ValueText]) -> str:
     """SQL of a row's digest, an unsigned integer of 64 bits.
 
-    It is NULL for a row whose text is longer than ``max_allowed_packet``. A MySQL from 9.6 on has
-    no MD5, unless a component is installed (measured on 9.7).
+    It is NULL for a row whose text is longer than ``max_allowed_packet``. It is not an MD5: a
+    MySQL from 9.6 on has none, unless a component is installed (measured on 9.7).
     """
     values = [text.in_row for text in hashed]
     nulls = ", ".join(f"ISNULL({text.value})" for text in hashed)
@@ -77,11 +79,10 @@ def next_boundary(side: Side, after: Boundary | None, rows: int) -> str:
 def row_digests(side: Side, of: KeyRange) -> str:
     """Asks for the key and the digest of each row of a range.
 
-    Behind them come the values of ``Side.loose``; then the shard's columns, if SQL cannot express
-    all of the route's condition.
+    Behind them come the values of ``Side.loose``; then the columns of ``condition_columns``.
     """
     loose = ["NULL" if text is None else text.sql for text in side.loose]
-    extra = "".join(f", {name}" for name in (*loose, *condition_columns(side)))
+    extra = "".join(f", {name}" for name in (*loose, *_condition_values(side)))
     keys = key_texts(side.key)
     return f"SELECT {keys}, {_digest(side)}{extra} FROM {side.table}{_where(side, of)}"
 
@@ -92,22 +93,36 @@ def digest_counts(side: Side) -> str:
     return f"SELECT d, COUNT(*) FROM ({each}) AS rows_of_it GROUP BY d"
 
 
+def each_digest(side: Side) -> str:
+    """Asks for the digest of each row, for a table without a primary key.
+
+    Behind it come the columns of ``condition_columns``.
+    """
+    selected = ", ".join([_digest(side), *_condition_values(side)])
+    return f"SELECT {selected} FROM {side.table}{_where(side, KeyRange())}"
+
+
 def rows_by_key(side: Side, keys: Sequence[Sequence[str]]) -> str:
     """Asks for the rows with these keys: key, then the values that are judged on this side.
 
-    Behind them come the shard's columns, if SQL cannot express all of the route's condition.
+    Behind them come the columns of ``condition_columns``.
     """
     texts = [text.sql for text in side.texts if text is not None]
-    selected = ", ".join([key_texts(side.key), *texts, *condition_columns(side)])
+    selected = ", ".join([key_texts(side.key), *texts, *_condition_values(side)])
     where = f"({keys_condition(side.key, keys)})"
     if side.condition:
         where += f" AND ({side.condition})"
     return f"SELECT {selected} FROM {side.table} WHERE {where}"
 
 
-def condition_columns(side: Side) -> list[str]:
-    """SQL of all columns of a shard, if SQL cannot express all of its condition; else empty."""
-    return [read_column(column) for column in side.columns] if side.where else []
+def condition_columns(side: Side) -> list[Column]:
+    """The columns that a shard's condition names, if SQL cannot express all of it; else empty."""
+    named = column_names(side.where) if side.where else ()
+    return [column for column in side.columns if column.name.lower() in named]
+
+
+def _condition_values(side: Side) -> list[str]:
+    return [read_column(column) for column in condition_columns(side)]
 
 
 def _where(side: Side, of: KeyRange) -> str:

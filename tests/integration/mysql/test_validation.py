@@ -242,6 +242,35 @@ def test_rows_outside_the_routes_condition_belong_not_to_the_target(
     ]
 
 
+@pytest.mark.parametrize("where", ["b > 2", "a LIKE 'ä%' AND b > 2"])
+def test_rows_without_a_key_outside_the_routes_condition_are_not_counted(
+    port: int, servers: ServerRows, where: str
+) -> None:
+    own = "(a VARCHAR(9), b INT)"
+    cells = ["('ä', 3)", "('ä', 3)", "('ä', 2)", "('äb', 4)"]
+    if "LIKE" in where:
+        cells += ["('x', 3)", "(NULL, 3)"]
+    execute(
+        port,
+        *BEGIN,
+        *(f"CREATE TABLE {name} {own}" for name in ("app.t_1", "app.t_2", "merged.t")),
+        rows("app.t_1", "a, b", cells),
+        rows("app.t_2", "a, b", cells[1:]),
+        rows("merged.t", "a, b", ["('ä', 3)"] * 3 + ["('äb', 4)"] * 2),
+    )
+    bare, rule = f"CREATE TABLE t {own}", replace(RULE, where=where)
+    table = compared_table(target(bare), [shard(S1, bare, rule), shard(S2, bare, rule)])
+    clean = validated(table, servers, ToyLine(port))
+    assert (clean.differences, clean.rows) == ([], 5)
+    execute(
+        port,
+        "DELETE FROM merged.t WHERE b = 4 LIMIT 1",
+        "INSERT INTO merged.t VALUES ('ä', 2), ('ä', 2)",
+    )
+    found = validated(table, servers, ToyLine(port))
+    assert sorted(d.counts for d in found.differences if d.counts) == [(0, 2), (2, 1)]
+
+
 def test_a_column_whose_default_is_not_known_is_compared_in_the_rows_that_have_it(
     port: int, servers: ServerRows
 ) -> None:

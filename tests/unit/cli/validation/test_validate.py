@@ -17,6 +17,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.plain import from_plain
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
+from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind
 from tests.recorded import Recorded
 from tests.unit.cli.views.pictures import ONE, TARGET, TWO, conflicting, picture, recorded, reported
 
@@ -85,6 +86,21 @@ def test_a_difference_ends_with_1_and_has_the_documented_shape(
     report = from_plain(ValidatedTarget, json.loads(found.stdout))
     assert [(d.kind, d.key) for d in report.differences] == [("extra", ("99",))]
     assert report.differences[0].repair == "DELETE FROM `merged`.`tbl` WHERE `id` IN (99) LIMIT 1;"
+
+
+def test_no_statement_for_rows_without_a_key_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+) -> None:
+    compare = whole_target.compare_target
+
+    def counted(*args, **kwargs):
+        run, seconds = compare(*args, **kwargs)
+        run.validation.differences = [Difference(DifferenceKind.COUNT, ("99",), counts=(1, 2))]
+        return run, seconds
+
+    monkeypatch.setattr(module, "compare_target", counted)
+    found = call(monkeypatch, tmp_path, servers, recorded(), "--repair", "sql")
+    assert "1 differences are of rows without a key: `shardmerge command reread`" in found.stderr
 
 
 def test_a_held_shard_ends_with_1(

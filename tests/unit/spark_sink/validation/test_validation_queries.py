@@ -6,6 +6,7 @@ from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.validation_queries import (
     digest_counts,
+    each_digest,
     next_boundary,
     range_digest,
     row_digests,
@@ -48,12 +49,18 @@ def test_the_columns_of_a_condition_come_behind_the_values() -> None:
     rule = replace(RULE, where="a LIKE 'x%'")
     side = compared_table(target(OWN), [shard(S1, OWN, rule)]).shards[0]
     assert row_digests(side, KeyRange()) == (
-        f"SELECT CAST(`id` + 0 AS CHAR), {DIGEST}, `id`, `a` FROM `app`.`t_1`"
+        f"SELECT CAST(`id` + 0 AS CHAR), {DIGEST}, `a` FROM `app`.`t_1`"
     )
     assert rows_by_key(side, [("7",)]) == (
-        "SELECT CAST(`id` + 0 AS CHAR), CAST(`id` + 0 AS CHAR), CAST(`a` AS BINARY), `id`, `a`"
+        "SELECT CAST(`id` + 0 AS CHAR), CAST(`id` + 0 AS CHAR), CAST(`a` AS BINARY), `a`"
         " FROM `app`.`t_1` WHERE (`id` IN (7))"
     )
+
+
+def test_rows_without_a_key_are_read_one_by_one_for_a_condition_that_sql_cannot_express() -> None:
+    own, rule = "CREATE TABLE t (a text, b int)", replace(RULE, where="a LIKE 'x%' AND b > 2")
+    side = compared_table(target(own), [shard(S1, own, rule)]).shards[0]
+    assert each_digest(side).endswith(" AS UNSIGNED), `a`, `b` FROM `app`.`t_1` WHERE (`b` > 2)")
 
 
 def test_values_that_are_no_part_of_the_digest_are_read_for_each_row() -> None:
