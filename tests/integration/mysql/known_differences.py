@@ -100,6 +100,10 @@ _OVERLAPS = (
     "CREATE TABLE n1 (id INT, d1 DATE, d2 DATE, PERIOD FOR p (d1, d2),"
     " UNIQUE (id, p WITHOUT OVERLAPS))"
 )
+_BOTH = (
+    "CREATE TABLE per (id INT, d1 DATE, d2 DATE, PERIOD FOR p (d1, d2),"
+    " UNIQUE (id, p WITHOUT OVERLAPS)) WITH SYSTEM VERSIONING"
+)
 CORPUS: Mapping[tuple[str, str], str] = {
     (server, statement): reason
     for server in ("mariadb1011", "mariadb118")
@@ -114,9 +118,10 @@ CORPUS: Mapping[tuple[str, str], str] = {
             "WITHOUT OVERLAPS is one part to the tracker, both of the period's columns to the"
             " server",
         ),
+        (_BOTH, "the same, in a table with row versions"),
     )
 }
-"""(server, statement of the shared files) → why it differs."""
+"""(server, statement of a file) → why it differs."""
 
 
 def known_reason(context: ServerContext, wrong: Sequence[str]) -> str:

@@ -132,7 +132,7 @@ class Rebuilt:
         self.server.close()
 
 
-@pytest.fixture(params=with_further(["mysql80", "mariadb1011"], "mysql97"))
+@pytest.fixture(params=with_further("mariadb1011", "mysql97"))
 def rebuilt(request: pytest.FixtureRequest, server_port: Callable[[str], int]) -> Iterator[Rebuilt]:
     port = server_port(str(request.param))
     found = Rebuilt(pipeline(port, port, maria="target" if "maria" in request.param else ""))
