@@ -165,9 +165,10 @@ def old_environment(revision: str, place: Path) -> Path:
     link_packages(place / "venv")
     python, [wheel] = place / "venv" / "bin" / "python", place.glob("*.whl")
     install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)]
-    subprocess.run(install, check=True)
+    # Not from here: pip would take what was built in this folder for what is installed.
+    subprocess.run(install, check=True, cwd=place)
     where = [str(python), "-c", "import shardmerge.spark_sink as s; print(s.__file__)"]
-    found = subprocess.run(where, check=True, text=True, stdout=-1).stdout
+    found = subprocess.run(where, check=True, cwd=place, text=True, stdout=-1).stdout
     if not found.startswith(str(place)):
         raise SystemExit(f"the old version would run from {found.strip()}")
     return python
