@@ -79,4 +79,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             and level in LEVELS
             and item.get_closest_marker("timeout") is None
         ):
-            item.add_marker(pytest.mark.timeout(600))
+            # Laws run at a low priority beside other levels: they may wait for long.
+            item.add_marker(pytest.mark.timeout(2_400 if level == "properties" else 600))
