@@ -80,7 +80,7 @@ test: $(ARTIFACTS) | java ## Each rule once, the real stack included; closes wit
 	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql loads $(firstword $(SPARKS)) \
 		check wheel laws docs chart integration e2e scenarios
 
-test-all: $(ARTIFACTS) | java ## The same with every server, layout and way: an hour and a half on two processors
+test-all: $(ARTIFACTS) | java ## The same with every server, layout and way: before a release
 	@SHARDMERGE_TESTS=all CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql sources \
 		loads cluster $(SPARKS) check wheel laws docs chart integration e2e scenarios
 
