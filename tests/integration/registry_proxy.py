@@ -81,7 +81,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        # Java's client would keep an HTTP/1.0 connection that is not said to close, and its next
+        # request may meet the end of it.
+        headers = {**headers, "Content-Length": str(len(body)), "Connection": "close"}
+        for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
