@@ -2,42 +2,50 @@
 
 Usage: ``python benchmarks/latency.py [--ordered]``
 
-200 single INSERTs, and 50 ADD COLUMN each followed by the first row that has the column. One at a
-time, with a pause in between, on an otherwise quiet line of its own. Visible means: a polling
-reader on the target sees the row. ``--ordered``: with a text key, for which the partitions of a row
-topic are ordered.
+200 single INSERTs, 50 ADD COLUMN, and 50 ADD COLUMN each followed by the first row that has the
+column. One at a time, with a pause in between, on an otherwise quiet line of its own. Visible
+means: a polling reader on the target sees the row, or the column. ``--ordered``: with a text key,
+for which the partitions of a row topic are ordered.
 
-Of the INSERTs it also tells where the time goes: until Debezium has made the event, until a
-consumer of committed records has it, and until the row is visible: that last one is the sink's.
+It also tells where the time goes. Of an INSERT: until Debezium has made the event, until a consumer
+of committed records has it, and until the row is visible: that last one is the sink's. Of an ADD
+COLUMN: until a consumer has the schema change, until it has the decision (the agents' part), and
+until the target has the column (the sink's).
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
+from pymysql.err import OperationalError
 
 from shardmerge.connectors.access.kafka import consumer
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.first_rows import DEBEZIUM, first_rows_by
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from shardmerge.schemas.pipeline.topics import row_topic
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 INSERTS = 200
 COLUMNS = 50
 WARM_UP = 20
+ADD = "ALTER TABLE app.tbl00 ADD COLUMN {} INT"
+ROW = "SELECT 1 FROM merged.tbl WHERE ID = '{}'"
+COLUMN = "SELECT COUNT({}) FROM merged.tbl WHERE ID = '0'"
 BOUND_SECONDS = 120.0
 
 
@@ -53,17 +61,22 @@ class Committed:
     """A consumer of committed records, in a thread of its own.
 
     Attributes:
-        seen: Key of a row → when Debezium made its event, and when the consumer had it, in seconds
+        rows: Key of a row → when Debezium made its event, and when the consumer had it, in seconds
             since 1970.
+        others: Topic of schema changes or decisions → when the consumer had its records.
     """
 
     def __init__(self, line: Line, partitions: int) -> None:
-        self.seen: dict[str, tuple[float, float]] = {}
+        self.rows: dict[str, tuple[float, float]] = {}
+        self.changes = "s1"
+        self.decisions = topics.ddl(line.pipeline).name
+        self.others: dict[str, list[float]] = {self.changes: [], self.decisions: []}
         self._consumer = consumer(
             line.pipeline.kafka, {"group.id": "latency", "isolation.level": "read_committed"}
         )
-        topic = row_topic(ShardId("s1", "app", "tbl00"))
-        self._consumer.assign([TopicPartition(topic, n, 0) for n in range(partitions)])
+        topic = topics.row_topic(ShardId("s1", "app", "tbl00"))
+        places = [(topic, n) for n in range(partitions)] + [(name, 0) for name in self.others]
+        self._consumer.assign([TopicPartition(name, n, 0) for name, n in places])
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -71,10 +84,19 @@ class Committed:
     def _read(self) -> None:
         while not self._ends.is_set():
             message = self._consumer.poll(0.1)
-            if message is not None and message.error() is None and message.value():
-                now, event = time.time(), json.loads(message.value())
-                event = event.get("payload", event)
-                self.seen[str(event["after"]["ID"])] = (event["ts_ns"] / 1e9, now)
+            if message is None or message.error() is not None or not message.value():
+                continue
+            now = time.time()
+            if (others := self.others.get(message.topic() or "")) is not None:
+                others.append(now)
+                continue
+            event = json.loads(message.value())
+            event = event.get("payload", event)
+            self.rows[str(event["after"]["ID"])] = (event["ts_ns"] / 1e9, now)
+
+    def first(self, topic: str, begin: float) -> float:
+        """When the consumer had a topic's first record after a moment."""
+        return next(at for at in self.others[topic] if at > begin)
 
     def close(self) -> None:
         """End the thread."""
@@ -83,8 +105,13 @@ class Committed:
         self._consumer.close()
 
 
-def measure(line: Line, statements: tuple[str, ...], number: int) -> float:
-    """Seconds from the commit of the last statement until its row is visible."""
+def measure(line: Line, statements: tuple[str, ...], seen: str) -> tuple[float, float]:
+    """Execute statements of a shard, and wait until a query on the target has a row.
+
+    Returns:
+        When the last statement was committed, and when its effect was visible, in seconds since
+        1970.
+    """
     with (
         line.connect("s1") as source,
         source.cursor() as writer,
@@ -93,12 +120,13 @@ def measure(line: Line, statements: tuple[str, ...], number: int) -> float:
     ):
         for statement in statements:
             writer.execute(statement)
-        begin = time.perf_counter()
-        while time.perf_counter() - begin < BOUND_SECONDS:
-            if reader.execute("SELECT 1 FROM merged.tbl WHERE ID = %s", (str(number),)):
-                return time.perf_counter() - begin
+        begin = time.time()
+        while time.time() - begin < BOUND_SECONDS:
+            with suppress(OperationalError):  # no such column yet
+                if reader.execute(seen):
+                    return begin, time.time()
             time.sleep(0.001)
-    raise TimeoutError(f"row {number} is not visible after {BOUND_SECONDS:.0f} s")
+    raise TimeoutError(f"{seen}: nothing after {BOUND_SECONDS:.0f} s")
 
 
 def tell(what: str, seconds: list[float]) -> None:
@@ -110,6 +138,50 @@ def tell(what: str, seconds: list[float]) -> None:
         f"p99 {p99 * 1000:7.0f} ms   max {ordered[-1] * 1000:7.0f} ms",
         flush=True,
     )
+
+
+def tell_stages(names: tuple[str, ...], moments: list[tuple[float, ...]]) -> None:
+    """One line for each stage between moments that follow one another."""
+    stages = [[b - a for a, b in itertools.pairwise(of_one)] for of_one in moments]
+    for name, seconds in zip(names, zip(*stages, strict=True), strict=True):
+        tell(f"  {name}", list(seconds))
+
+
+def tell_inserts(line: Line, committed: Committed) -> None:
+    """Measure INSERTs."""
+    timed: dict[str, tuple[float, float]] = {}
+    for number in range(WARM_UP + INSERTS):
+        insert = f"INSERT INTO app.tbl00 (ID, v) VALUES ('{number}', {number})"
+        timed[str(number)] = measure(line, (insert,), ROW.format(number))
+        time.sleep(0.02)
+    timed = {key: times for key, times in timed.items() if int(key) >= WARM_UP}
+    tell("INSERT to visible", [end - begin for begin, end in timed.values()])
+    tell_stages(
+        ("until Debezium's event", "until a consumer has it", "until visible"),
+        [(begin, *committed.rows[key], end) for key, (begin, end) in timed.items()],
+    )
+
+
+def tell_columns(line: Line, committed: Committed) -> None:
+    """Measure ADD COLUMNs, alone and with a first row."""
+    alone, with_row = [], []
+    for number in range(COLUMNS):
+        name = f"c{number}"
+        alone.append(measure(line, (ADD.format(name),), COLUMN.format(name)))
+        time.sleep(0.02)
+    for number in range(COLUMNS):
+        name, key = f"d{number}", 10_000 + number
+        insert = f"INSERT INTO app.tbl00 (ID, {name}) VALUES ('{key}', {number})"
+        begin, end = measure(line, (ADD.format(name), insert), ROW.format(key))
+        with_row.append(end - begin)
+        time.sleep(0.02)
+    tell("ADD COLUMN to target altered", [end - begin for begin, end in alone])
+    topics_ = committed.changes, committed.decisions
+    tell_stages(
+        ("until a consumer has the change", "until it has the decision", "until altered"),
+        [(begin, *(committed.first(t, begin) for t in topics_), end) for begin, end in alone],
+    )
+    tell("ADD COLUMN + first row to visible", with_row)
 
 
 def main() -> int:
@@ -124,35 +196,10 @@ def main() -> int:
     line = Line(directory, routes=ROUTES, access=partial(first_rows_by, DEBEZIUM))
     try:
         line.start(prepare=lambda: prepare(line, key))
-        number = 0
-        rows, columns, visible = [], [], dict[str, tuple[float, float]]()
         committed = Committed(line, partitions=2)
-        for repeat in range(WARM_UP + INSERTS):
-            number += 1
-            insert = f"INSERT INTO app.tbl00 (ID, v) VALUES ('{number}', {repeat})"
-            seconds = measure(line, (insert,), number)
-            if repeat >= WARM_UP:
-                now = time.time()
-                rows.append(seconds)
-                visible[str(number)] = (now - seconds, now)
-            time.sleep(0.02)
+        tell_inserts(line, committed)
+        tell_columns(line, committed)
         committed.close()
-        for repeat in range(COLUMNS):
-            number += 1
-            add = f"ALTER TABLE app.tbl00 ADD COLUMN c{repeat} INT"
-            insert = f"INSERT INTO app.tbl00 (ID, c{repeat}) VALUES ('{number}', {repeat})"
-            columns.append(measure(line, (add, insert), number))
-            time.sleep(0.02)
-        tell("INSERT to visible", rows)
-        stages = [
-            (made - begin, read - made, end - read)
-            for key, (begin, end) in visible.items()
-            for made, read in [committed.seen[key]]
-        ]
-        until = ("  until Debezium's event", "  until a consumer has it", "  until visible")
-        for name, seconds_of in zip(until, zip(*stages, strict=True), strict=True):
-            tell(name, list(seconds_of))
-        tell("ADD COLUMN + first row to visible", columns)
     except (ShardMergeError, TimeoutError) as error:
         print(f"{error}; logs in {directory}", file=sys.stderr)
         return 1

@@ -295,7 +295,7 @@ class Driver:
         self._last = Planned(batch, state)
         if batch.tasks:
             # Makes sure that no topic was deleted and made anew after its end was read.
-            self._intake.identify({task.topic for task in batch.tasks})
+            self._intake.described.identify({task.topic for task in batch.tasks})
             self._row_topics.compare()
         return batch
 

@@ -58,10 +58,10 @@ class RowTopicCheck:
             StackError: One has been gone for less than that: nothing is done without it.
             TargetError: The target does not answer, or another writer took over.
         """
-        self._open |= self._intake.take_topic_news()
+        self._open |= self._intake.described.take_news()
         if not self._open:
             return
-        described = self._intake.row_topics
+        described = self._intake.described.row_topics
         there = {name: described[name] for name in self._open if name in described}
         live = live_topics(self._intake.decisions, self._open)
         live &= self._intake.watermarks.partitions.keys()

@@ -49,14 +49,15 @@ class Arrivals:
             records are few and urgent.
 
     Attributes:
-        rows_of: The partitions of other topics in which the last wait saw records.
+        rows_of: The partitions of other topics in which the last wait saw records → the offset
+            behind the last of them; 0 after an error, and where records are a backlog.
     """
 
     def __init__(self, kafka: Kafka, always: AbstractSet[str]) -> None:
         self._kafka = kafka
         self._always = always
         self._consumer: Consumer | None = None
-        self.rows_of: AbstractSet[Partition] = frozenset()
+        self.rows_of: Mapping[Partition, int] = {}
         self._followed: set[Partition] = set()
         self._read_to: dict[Partition, int] = {}
         """Partition of a topic in ``always`` → up to where the sink has read it."""
@@ -146,11 +147,11 @@ class Arrivals:
         Returns:
             Whether a record of a topic in ``always`` has arrived that the sink has not read.
         """
-        self.rows_of = frozenset()
+        self.rows_of = {}
         if self._consumer is None:
             return False
         until = time.monotonic() + timeout_s
-        found: Counter[Partition] = Counter()
+        found, behind = Counter[Partition](), dict[Partition, int]()
         while (first := self._consumer.poll(max(0.0, until - time.monotonic()))) is not None:
             late: set[Partition] = set()
             for message in (first, *self._consumer.consume(_CHUNK, timeout=0)):
@@ -159,19 +160,22 @@ class Arrivals:
                 if (topic := message.topic()) is None:
                     continue
                 partition = Partition(topic, message.partition() or 0)
-                lag = 0 if message.error() else self._read_to.get(partition, 0) - message.offset()
+                offset = message.offset() if message.error() is None else None
+                lag = 0 if offset is None else self._read_to.get(partition, 0) - offset
                 if lag <= 0:
                     found[partition] += 1
+                    behind[partition] = 0 if offset is None else offset + 1
                 elif lag > _MANY:
                     late.add(partition)
             self._leave(late)
             if any(partition.topic in self._always for partition in found) or (rows and found):
                 break
         awaited = {partition for partition in found if partition.topic in self._always}
-        self.rows_of = found.keys() - awaited
+        self.rows_of = {p: end for p, end in behind.items() if p not in awaited}
         self._found.update(found)
         if found.total() >= _MANY:
-            self._leave(self.rows_of)
+            self._leave(self.rows_of.keys())
+            self.rows_of = dict.fromkeys(self.rows_of, 0)
         return bool(awaited)
 
     def take_found(self, known: Mapping[Partition, object]) -> AbstractSet[Partition]:

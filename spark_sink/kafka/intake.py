@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
@@ -26,12 +26,11 @@ from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, is_settled,
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
-from shardmerge.spark_sink.planning.partial_looks import Behind, PartialLooks, parts_of
+from shardmerge.spark_sink.planning.partial_looks import Behind, PartialLooks, SeenEnds, parts_of
 
 from .arrivals import Arrivals
 from .listing import ListedTopics
-from .offsets import OffsetReader
-from .row_topics import RowTopic
+from .offsets import DescribedTopics, OffsetReader
 from .topic_tail import TailEnd, TailRecord, TopicTail
 from .waits import Waits
 
@@ -66,7 +65,8 @@ class Intake:
         scans: Tables that were read again, see ``RowProgress``.
         unreadable: Whole partition → the offset at which an open transaction blocks reading,
             although there are records behind it. Everything before that offset is safe already.
-        arrived: The whole row partitions in which records ended the last wait.
+        arrived: The whole row partitions in which records ended the last wait → the offset behind
+            the last of them; 0 after an error or in a backlog.
         looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
         newly_safe: The partitions whose safe ends ``settle`` has moved last.
     """
@@ -88,7 +88,7 @@ class Intake:
         self.ordered: Mapping[Stream, Closure | None] = {}
         self.scans: dict[tuple[str, str], list[int]] = {}
         self.unreadable: dict[Partition, int] = {}
-        self.arrived: AbstractSet[Partition] = frozenset()
+        self.arrived: Mapping[Partition, int] = {}
         self.looked_at: Mapping[Partition, str] = {}
         self.newly_safe: list[Partition] = []
         self._offsets = offsets
@@ -108,6 +108,7 @@ class Intake:
         self._waits = Waits(tail, arrivals) if arrivals is not None else None
         self._ends: dict[Partition, int] = {}
         self._looks = PartialLooks()
+        self._seen = SeenEnds()
         self._behind = Behind()
 
     def load(self) -> None:
@@ -201,16 +202,20 @@ class Intake:
         parts = max(len(self._topics.listing.partitions), len(self.decisions.streams))
         some = self._looks.wanted(known, parts, began, is_calm=is_calm)
         # Ordered partitions need all ends.
-        whole = some is None or bool(self.ordered) or self._waits is None or self._topics.is_other
+        needs_all = bool(self.ordered) or self._waits is None or self._topics.is_other
         # Rows that ended a wait do not wait for the list: the next round reads it.
         hurried = self._waits is not None and self._waits.is_over_early
-        self._topics.renew(self.decisions, whole=whole, hurried=hurried)
-        listing, described = self._topics.listing, self._topics.described
-        if some is None or whole or self._topics.is_other:
-            stable = self._look_at_all()
-            self._looks.took(began, time.monotonic())
+        self._topics.renew(self.decisions, whole=needs_all or some is None, hurried=hurried)
+        listing = self._topics.listing
+        needs_all |= self._topics.is_other
+        may_see = hurried and not (needs_all or self._topics.fresh or self._looks.is_due(began))
+        arrived = self.arrived if may_see else {}
+        if self._seen.take(arrived, known, began, is_calm=is_calm):
+            stable = self._take_seen()
         else:
-            stable = self._look_at(some)
+            if some is None and self._seen.may_have_markers(began):
+                some = None if self._looks.is_due(began) else frozenset(known)
+            stable = self._look_at_all() if needs_all or some is None else self._look_at(some)
         if self._waits is not None and self._topics.fresh:
             fresh = {partition.whole for partition in self._topics.fresh}
             self._waits.follow_also({p: self.watermarks.ends[p] for p in fresh})
@@ -221,19 +226,17 @@ class Intake:
             stable |= self._offsets.stable_ends(unasked)
         ends = {partition: stable[partition.whole] for partition in wanting}
         self._ends.update(stable)
-        for partition in wanting:
-            if ends[partition] <= self.barriers.safe_ends.get(partition, 0):
-                self.unreadable[partition.whole] = ends[partition]
-            else:
-                self.unreadable.pop(partition.whole, None)
         by_source: dict[str, dict[Partition, int]] = {}
         grown = self.barriers.grown(ends)
+        for partition in wanting:
+            self.unreadable.pop(partition.whole, None)
+        self.unreadable |= {p.whole: ends[p] for p in ends.keys() - grown}
         self._looks.warm({partition.whole for partition in grown}, began)
         for partition in grown:
             by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
         if self._waits is not None:
             self._waits.check(bool(by_source))
-        described.begin_round()
+        self.described.begin_round()
         if not by_source:
             return
         ddl = Partition(self._ddl_topic, 0)
@@ -241,16 +244,30 @@ class Intake:
         asked, found = self._offsets.high_watermarks_and_topics(
             [ddl, *(Partition(name, 0) for name in by_source)], topics_of_grown
         )
-        described.take(topics_of_grown, found)
+        self.described.take(topics_of_grown, found)
         for source, source_ends in by_source.items():
             watermark = asked[Partition(source, 0)]
             self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
 
+    def _take_seen(self) -> dict[Partition, int]:
+        """Take the offsets behind the records that ended the wait as ends. Returns them.
+
+        The other partitions stay as ``_look_at`` leaves them.
+        """
+        listing, seen = self._topics.listing, dict(self.arrived)
+        self.barriers.check(seen)
+        self.watermarks.ends.update(seen)
+        self._ends.update(seen)
+        self.looked_at = parts_of(seen.keys(), listing.partitions, listing.parts)
+        return seen
+
     def _look_at_all(self) -> dict[Partition, int]:
         """Read all ends anew. Returns the stable ends of the partitions with arrivals."""
-        listing = self._topics.listing
+        began, listing = time.monotonic(), self._topics.listing
         known = {*listing.whole, *listing.own}
-        asked, stable = self._offsets.both_ends(known, self.arrived & known)
+        asked, stable = self._offsets.both_ends(known, self.arrived.keys() & known)
+        self._looks.took(began, time.monotonic())
+        self._seen.forget()
         watermarks = {partition: asked[partition] for partition in listing.whole}
         self.barriers.check(watermarks)
         self.watermarks = Watermarks(
@@ -278,8 +295,9 @@ class Intake:
         """
         listing, fresh = self._topics.listing, self._topics.fresh
         asked, stable = self._offsets.both_ends(
-            some | {partition.whole for partition in fresh}, self.arrived & some
+            some | {partition.whole for partition in fresh}, self.arrived.keys() & some
         )
+        asked = self._seen.but_markers(asked, time.monotonic())
         self.barriers.check(asked)
         self.watermarks.ends.update(asked)
         if fresh or len(listing.counts) != len(self.watermarks.partitions):
@@ -297,22 +315,9 @@ class Intake:
         return not self.looked_at and not self._behind
 
     @property
-    def row_topics(self) -> Mapping[str, RowTopic]:
-        """The row topics that exist, see ``DescribedTopics``."""
-        return self._topics.described.row_topics
-
-    def take_topic_news(self) -> set[str]:
-        """The names in ``DescribedTopics.news``, each once."""
-        news, self._topics.described.news = self._topics.described.news, set()
-        return news
-
-    def identify(self, names: Collection[str]) -> None:
-        """Describe these topics, because their rows are about to be applied.
-
-        Raises:
-            StackError: Kafka does not answer.
-        """
-        self._topics.described.identify(names)
+    def described(self) -> DescribedTopics:
+        """The row topics as they are now."""
+        return self._topics.described
 
     def settle(self) -> bool:
         """Find out which ends are safe by now, and which closures are known.

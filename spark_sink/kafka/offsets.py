@@ -212,7 +212,7 @@ class DescribedTopics:
     Attributes:
         row_topics: The row topics that exist, as described last.
         news: Names that are to be compared: described anew, listed for the first time, or gone.
-            Whoever compares them takes them out.
+            Whoever compares them takes them out (``take_news``).
     """
 
     def __init__(self, offsets: OffsetReader) -> None:
@@ -249,6 +249,11 @@ class DescribedTopics:
         self.news.update(listed.keys() - self._listed.keys())
         self._listed = dict(listed)
         self.row_topics = {name: found[name] for name in counts if name in found}
+
+    def take_news(self) -> set[str]:
+        """The names in ``news``, each once."""
+        news, self.news = self.news, set()
+        return news
 
     def begin_round(self) -> None:
         """Note that ends were just read: what is described from now on was so after that."""

@@ -44,7 +44,8 @@ class Waits:
 
     Attributes:
         is_over_early: Whether an arrival ended the last wait.
-        rows_of: The row partitions in which the last wait saw records.
+        rows_of: The row partitions in which the last wait saw records → the offset behind the last
+            of them; 0 after an error or in a backlog.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Waits:
         self._was_told_nothing = False
         self._misses = 0
         self.is_over_early = False
-        self.rows_of: AbstractSet[Partition] = frozenset()
+        self.rows_of: Mapping[Partition, int] = {}
 
     def wait(self, timeout_s: float, ends: Mapping[Partition, int] | None, *, lacks: bool) -> float:
         """Wait until something arrives, if the tail sleeps or can sleep.
@@ -74,7 +75,7 @@ class Waits:
             Seconds for which the tail itself may wait for a record afterwards.
         """
         self._was_told_nothing, self.is_over_early = False, False
-        self.rows_of = frozenset()
+        self.rows_of = {}
         complete = self._tail.is_asleep
         if ends is not None and (places := self._tail.places()) is not None:
             own = {Partition(topic, 0): place for topic, place in places.items()}

@@ -7,6 +7,10 @@ and whenever something depends on it, a round asks for all. In between, a round 
 partitions of shards that have just come, too. A partition that is not asked for keeps its end. That
 is sound: an end that was read later than another one proves as much, and all ends keep the number
 of the reading in which all were asked for, and the number of the decisions that it covers.
+
+Rows that end a wait of a calm sink need no question: who has read a committed record knows that the
+partition can be read up to behind it (``SeenEnds``). Such an end proves nothing new about others,
+and neither does a round that leaves the commit marker behind such rows for later.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ from collections.abc import Collection, Iterable, Mapping
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 FEW = 100
-"""Of so few partitions, or parts of them, all ends are asked for in every round."""
+"""Of so few partitions, or parts of them, all ends are asked for in every round that asks."""
 _WARM_S = 5.0
 """Seconds for which a partition stays warm."""
+_LATEST_S = 1.0
+"""Of few partitions, all ends are asked for at least once in so many seconds."""
 _CALM_SHARE, _AWAITED_SHARE = 50, 3
 """All ends are asked for again after this many times the time that the answer took: while nothing
 depends on it, and while statements or rows wait for what it shows."""
@@ -55,9 +61,82 @@ class PartialLooks:
         some = frozenset(p for p in self._warm if p in known)
         return some if 2 * len(some) < max(len(known), FEW) else None
 
+    def is_due(self, now: float) -> bool:
+        """Whether a round must ask for all ends, although nothing waits for them."""
+        return now >= self._asked_at + max(_LATEST_S, _CALM_SHARE * self._took_s)
+
     def took(self, began: float, now: float) -> None:
         """Note that all ends were asked for, and when."""
         self._asked_at, self._took_s = now, now - began
+
+
+_MARKER_S = 0.4
+"""Seconds for which one offset behind the rows that were seen last counts as their commit marker.
+Without it each row that comes alone would cost a second transaction, which moves the offset."""
+
+
+class SeenEnds:
+    """The ends of partitions as far as records were seen there; times are monotonic seconds.
+
+    Two such readings never follow one another: the ends are asked for in between.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[Partition, tuple[int, float]] = {}
+        self._was_seen = False
+
+    def take(
+        self,
+        arrived: Mapping[Partition, int],
+        known: Mapping[Partition, int],
+        now: float,
+        *,
+        is_calm: bool,
+    ) -> bool:
+        """Whether the ends of a round are those of the records that ended its wait.
+
+        Args:
+            arrived: Whole partition → the offset behind the last committed record seen there; 0
+                where that is not known.
+            known: Whole partition → the end that is known. If one of them is not below what was
+                seen, something else happened than that rows came.
+            now: The present time.
+            is_calm: Whether nothing waits for a new reading of all ends.
+        """
+        if not is_calm:
+            self._seen.clear()
+        self._was_seen = (
+            is_calm
+            and bool(arrived)
+            and not self._was_seen
+            and all(end > known.get(partition, end) for partition, end in arrived.items())
+        )
+        if self._was_seen:
+            self._seen.update((partition, (end, now)) for partition, end in arrived.items())
+        return self._was_seen
+
+    def may_have_markers(self, now: float) -> bool:
+        """Whether a commit marker may be behind rows that were just seen, and can wait."""
+        return any(now - at < _MARKER_S for _, at in self._seen.values())
+
+    def forget(self) -> None:
+        """Note that all ends were asked for: markers are among them."""
+        self._seen.clear()
+
+    def but_markers(self, ends: Mapping[Partition, int], now: float) -> dict[Partition, int]:
+        """Ends that were asked for, without the commit markers behind rows that were just seen.
+
+        Args:
+            ends: Whole partition → its end.
+            now: The present time.
+        """
+        found = dict(ends)
+        for partition, (seen, at) in list(self._seen.items()):
+            if now - at >= _MARKER_S or ends.get(partition, seen) > seen + 1:
+                del self._seen[partition]
+            elif partition in found:
+                found[partition] = min(found[partition], seen)
+        return found
 
 
 def parts_of(

@@ -81,14 +81,14 @@ def test_rows_that_arrive_are_fetched_while_it_is_found_out_whether_they_are_saf
     intake = Intake(PIPELINE, cast(Any, offsets), cast(Any, Tail()))
     driver = driver_of(intake, target, Published())
     rows = Partition("s1.app.a", 0)
-    intake.arrived = {rows}
+    intake.arrived = {rows: 1}
     assert driver.step(0)
     assert target.expected == [], "its first rows: where the sink stands is not known yet"
 
     offsets.high = offsets.stable = 12
     assert driver.step(0)
     assert (target.expected, target.stored) == ([{rows: 10}], {rows: 12})
-    intake.arrived = set()
+    intake.arrived = {}
     driver.step(0)
     assert target.expected == [{rows: 10}], "nothing more is fetched"
 
@@ -101,7 +101,7 @@ def test_nothing_is_fetched_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = driver_of(intake, target, Published())
     driver.step(0)
     rows = Partition("s1.app.a", 0)
-    intake.arrived = {rows, Partition("other", 0)}
+    intake.arrived = {rows: 1, Partition("other", 0): 1}
     assert not driver.step(0), "an arrival whose transaction is still open"
     assert target.expected == [{rows: 10}, {}]
 

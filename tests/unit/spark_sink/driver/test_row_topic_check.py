@@ -21,8 +21,9 @@ class World:
     def __init__(self, **stored: RowTopic) -> None:
         self.intake = SimpleNamespace(
             decisions=folded(decision(1, A, 10)),
-            row_topics={NAME: RowTopic("one", 2)},
-            take_topic_news=self.take_news,
+            described=SimpleNamespace(
+                row_topics={NAME: RowTopic("one", 2)}, take_news=self.take_news
+            ),
             watermarks=SimpleNamespace(partitions={NAME: 2}),
         )
         self.stored = stored
@@ -70,13 +71,13 @@ def test_topics_of_which_there_is_no_news_are_not_compared() -> None:
 
 def test_a_topic_that_is_gone_is_looked_for_before_the_sink_ends() -> None:
     world = World(**{NAME: RowTopic("one", 2)})
-    world.intake.row_topics = {}
+    world.intake.described.row_topics = {}
     for world.now in (0.0, GONE_S - 0.1):
         with pytest.raises(StackError, match="looked for again"):
             world.check.compare()
-    world.intake.row_topics = {NAME: RowTopic("one", 2)}
+    world.intake.described.row_topics = {NAME: RowTopic("one", 2)}
     world.check.compare()
-    world.intake.row_topics, world.news = {}, {NAME}
+    world.intake.described.row_topics, world.news = {}, {NAME}
     world.now = 2 * GONE_S
     with pytest.raises(StackError):
         world.check.compare()

@@ -140,7 +140,7 @@ def test_shards_of_a_shared_topic_follow_their_sources_barriers() -> None:
     intake.settle()
     assert intake.barriers.safe_ends == {one: 10, two: 10}
     assert not intake.watermarks.strays
-    assert intake.row_topics == {"merged.t": RowTopic("id of merged.t", 1)}
+    assert intake.described.row_topics == {"merged.t": RowTopic("id of merged.t", 1)}
 
     offsets.missing = ("s1.app.a",)
     intake.decisions.add(decision(3, A, 20, offset=1))
@@ -160,34 +160,42 @@ def test_topics_are_described_when_their_list_is_another_or_after_a_while(
         intake.observe()
         now[0] += 0.2
     assert (offsets.lists, offsets.descriptions) == (20, 2), "for the list, and for its new rows"
-    assert intake.row_topics == {"s1.app.a": RowTopic("id of s1.app.a", 1)}
+    assert intake.described.row_topics == {"s1.app.a": RowTopic("id of s1.app.a", 1)}
 
     offsets.counts["s1.app.a"] = 2
     intake.observe()
-    assert intake.row_topics["s1.app.a"].partitions == 2, "the list tells at once that it grew"
+    assert intake.described.row_topics["s1.app.a"].partitions == 2, (
+        "the list tells at once that it grew"
+    )
 
     offsets.made = "other id"
     intake.observe()
-    assert intake.row_topics["s1.app.a"].id == "id of s1.app.a"
-    intake.identify({"s1.app.a"})
-    assert intake.row_topics["s1.app.a"].id == "other id of s1.app.a", "rows are to be applied"
-    assert intake.take_topic_news() == {"s1.app.a"}
-    intake.identify({"s1.app.a"})
-    assert intake.take_topic_news() == set(), "nothing is to be compared"
+    assert intake.described.row_topics["s1.app.a"].id == "id of s1.app.a"
+    intake.described.identify({"s1.app.a"})
+    assert intake.described.row_topics["s1.app.a"].id == "other id of s1.app.a", (
+        "rows are to be applied"
+    )
+    assert intake.described.take_news() == {"s1.app.a"}
+    intake.described.identify({"s1.app.a"})
+    assert intake.described.take_news() == set(), "nothing is to be compared"
 
     offsets.made = "second id"
     now[0] += 5
     intake.observe()
-    assert intake.row_topics["s1.app.a"].id == "second id of s1.app.a", "made anew, as it was"
+    assert intake.described.row_topics["s1.app.a"].id == "second id of s1.app.a", (
+        "made anew, as it was"
+    )
 
     offsets.missing = ("s1.app.a",)
     now[0] += 0.2
     intake.observe()
-    assert intake.row_topics == {}, "gone"
+    assert intake.described.row_topics == {}, "gone"
     offsets.missing, offsets.made = (), "third id"
     now[0] += 0.2
     intake.observe()
-    assert intake.row_topics["s1.app.a"].id == "third id of s1.app.a", "it was seen to be gone"
+    assert intake.described.row_topics["s1.app.a"].id == "third id of s1.app.a", (
+        "it was seen to be gone"
+    )
 
 
 def test_a_list_that_takes_long_is_asked_for_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,6 +391,15 @@ class Counting(Offsets):
 class Asleep:
     is_asleep = True
 
+    def places(self) -> None:
+        pass
+
+    def wake(self) -> None:
+        pass
+
+    def read(self, _: float) -> list[TailRecord]:
+        return []
+
 
 class Followed:
     """Arrivals that see every partition, and ``found`` in some."""
@@ -390,6 +407,10 @@ class Followed:
     def __init__(self) -> None:
         self.found: set[Partition] = set()
         self.followed: dict[Partition, int] = {}
+        self.rows_of: dict[Partition, int] = {}
+
+    def wait(self, timeout_s: float, *, rows: bool) -> bool:
+        return False
 
     def take_found(self, known: Mapping[Partition, object]) -> set[Partition]:
         return self.found
@@ -456,6 +477,45 @@ def many(monkeypatch: pytest.MonkeyPatch, now: list[float]) -> tuple[Intake, Cou
     return intake, offsets, told
 
 
+def test_of_rows_that_end_a_wait_no_end_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("shardmerge.spark_sink.planning.partial_looks._MARKER_S", 3.0)
+    intake, offsets, told = many(monkeypatch, now)
+    a, before = Partition("s1.app.a", 0), intake.watermarks
+    told.found, told.rows_of = {a}, {a: 12}
+    intake.read(1.0)
+    intake.observe(is_calm=True)
+    assert offsets.questions == [{Partition("p.ddl", 0), Partition("s1", 0)}], "the barrier"
+    assert intake.looked_at == {a: "s1"}
+    assert (intake.watermarks, intake.watermarks.ends[a]) == (before, 12), "it proves nothing new"
+    intake.settle()
+    assert intake.barriers.safe_ends[a] == 12
+    offsets.questions.clear()
+    offsets.high = offsets.stable = 13
+    told.rows_of = {}
+    intake.read(0)
+    intake.observe(is_calm=True)
+    intake.settle()
+    assert a in offsets.questions[0], "in the next round"
+    assert intake.barriers.safe_ends[a] == 12, "the commit marker waits"
+    now[0] += 3.0
+    intake.observe(is_calm=True)
+    intake.settle()
+    assert intake.barriers.safe_ends[a] == 13
+
+
+def test_rows_seen_while_a_statement_waits_for_ends_do_not_tell_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    intake, offsets, told = many(monkeypatch, now)
+    a = Partition("s1.app.a", 0)
+    told.found, told.rows_of = {a}, {a: 12}
+    intake.read(1.0)
+    intake.observe(is_calm=False)
+    assert a in offsets.questions[0]
+
+
 C_SHARD, C_ROWS = ShardId("s1", "app", "c"), Partition("s1.app.c", 0)
 
 
@@ -475,7 +535,7 @@ def test_of_a_new_shard_only_its_own_topic_and_end_are_asked_for(
     assert (after.seen, after.number) == (before.seen, before.number), "it proves nothing new"
     assert after.partitions == {"s1.app.a": 1, "s1.app.b": 1, "s1.app.c": 1}
     assert after.ends.keys() == {Partition(name, 0) for name in after.partitions}
-    assert "s1.app.c" in intake.take_topic_news()
+    assert "s1.app.c" in intake.described.take_news()
     intake.settle()
     assert C_ROWS in intake.newly_safe
 

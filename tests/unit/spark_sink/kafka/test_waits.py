@@ -50,7 +50,7 @@ class Told:
         self.followed: dict[Partition, int] = {}
         self.waits: list[tuple[float, bool]] = []
         self.closed = 0
-        self.rows_of: frozenset[Partition] = frozenset()
+        self.rows_of: dict[Partition, int] = {}
 
     def follow(self, rows: Mapping[Partition, int], own: Mapping[Partition, int]) -> bool:
         self.followed = {**rows, **own}

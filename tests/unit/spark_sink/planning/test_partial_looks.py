@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.planning.partial_looks import FEW, Behind, PartialLooks, parts_of
+from shardmerge.spark_sink.planning.partial_looks import (
+    FEW,
+    Behind,
+    PartialLooks,
+    SeenEnds,
+    parts_of,
+)
 
 MANY = [Partition(f"s1.app.t{n}", 0) for n in range(FEW)]
 ONE, OTHER = MANY[:2]
@@ -78,3 +86,46 @@ def test_partitions_that_have_grown_stay_until_their_ends_are_safe() -> None:
     assert behind
     behind.settled("s1", ends, {ONE: 5})
     assert not behind
+
+
+def test_rows_that_end_a_wait_tell_their_ends() -> None:
+    seen = SeenEnds()
+    assert seen.take({ONE: 11}, {ONE: 10, OTHER: 5}, 1.0, is_calm=True)
+    assert not seen.take({ONE: 13}, {ONE: 11}, 1.1, is_calm=True), "never twice in a row"
+    assert seen.take({ONE: 13}, {ONE: 12}, 1.2, is_calm=True)
+
+
+@pytest.mark.parametrize(
+    ("arrived", "known", "is_calm"),
+    [
+        ({}, {ONE: 10}, True),
+        ({ONE: 11}, {ONE: 10}, False),
+        ({ONE: 0}, {ONE: 10}, True),
+        ({ONE: 10}, {ONE: 10}, True),
+        ({ONE: 11}, {}, True),
+        ({ONE: 11, OTHER: 5}, {ONE: 10, OTHER: 5}, True),
+    ],
+    ids=["nothing came", "something waits", "an error", "known", "not listed", "one is known"],
+)
+def test_otherwise_the_ends_are_asked_for(
+    arrived: dict[Partition, int], known: dict[Partition, int], *, is_calm: bool
+) -> None:
+    assert not SeenEnds().take(arrived, known, 1.0, is_calm=is_calm)
+
+
+def test_the_commit_marker_behind_a_row_waits_for_the_next_row_or_a_moment() -> None:
+    seen, known = SeenEnds(), {ONE: 10, OTHER: 5}
+    assert seen.take({ONE: 11}, known, 1.0, is_calm=True)
+    assert not seen.take({}, known, 1.1, is_calm=True)
+    assert seen.but_markers({ONE: 12, OTHER: 6}, 1.1) == {ONE: 11, OTHER: 6}
+    assert seen.but_markers({OTHER: 6}, 1.2) == {OTHER: 6}
+    assert seen.but_markers({ONE: 12, OTHER: 6}, 1.5) == {ONE: 12, OTHER: 6}
+    assert seen.take({ONE: 13}, {ONE: 12}, 2.0, is_calm=True)
+    assert seen.but_markers({ONE: 15}, 2.1) == {ONE: 15}, "another row came"
+
+
+def test_a_marker_does_not_wait_when_something_waits_for_the_ends() -> None:
+    seen = SeenEnds()
+    assert seen.take({ONE: 11}, {ONE: 10}, 1.0, is_calm=True)
+    assert not seen.take({}, {ONE: 11}, 1.1, is_calm=False)
+    assert seen.but_markers({ONE: 12}, 1.1) == {ONE: 12}
