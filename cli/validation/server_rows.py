@@ -135,8 +135,8 @@ class ServerRows:
         def ask(server: Asked, side: Side) -> Mapping[Key, int]:
             if side.where:
                 rows = _matching(side, server.ask(each_digest(side)), 1)
-                return Counter((str(int(row[0])),) for row in rows)
-            return {(str(int(digest)),): int(n) for digest, n in server.ask(digest_counts(side))}
+                return _by_digest(side, Counter(row[0] for row in rows))
+            return _by_digest(side, dict(server.ask(digest_counts(side))))
 
         return self._all(sides, ask)
 
@@ -238,6 +238,23 @@ def _ascii(value: Any) -> str:
 
 def _key(row: Sequence[Any], width: int) -> Key:
     return tuple(map(_ascii, row[:width]))
+
+
+def _by_digest(side: Side, counts: Mapping[Any, Any]) -> dict[Key, int]:
+    """Digest, as a key → how many rows have it.
+
+    Raises:
+        StackError: The server gave some rows no digest.
+    """
+    if long := counts.get(None):
+        raise StackError(
+            f"{side.table} of {side.shard or 'the target'} has no primary key, and for {int(long)} "
+            "of its rows the server computes no digest: their values together are longer than its "
+            "max_allowed_packet",
+            hint="raise max_allowed_packet of that server, and start the comparison again",
+            code="SM-4413",
+        )
+    return {(str(int(digest)),): int(number) for digest, number in counts.items()}
 
 
 def _seen(side: Side, values: Sequence[Any]) -> SeenRow:
