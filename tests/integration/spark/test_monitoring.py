@@ -55,6 +55,10 @@ CASES: dict[str, tuple[tuple[str, str, str], ...]] = {
         ('shardmerge_agents_lag_records{agent="tracker", topic="s1"}', "3", "0"),
     ),
     "ShardmergeSinkStalled": (("shardmerge_sink_round_timestamp_seconds", "0", "9999999"),),
+    "ShardmergeNoSinkWrites": (
+        ('shardmerge_sink_active{job="shardmerge-sink", pod="a"}', "0", "0"),
+        ('shardmerge_sink_active{job="shardmerge-sink", pod="b"}', "0", "1"),
+    ),
     "ShardmergeConnectorFailed": (
         ('shardmerge_connector_tasks{connector="c", state="FAILED"}', "1", "0"),
     ),
