@@ -153,3 +153,52 @@ spec:
     {{- .selector | default (include "shardmerge.selector" .) | nindent 4 }}
   ports: [{name: http, port: {{ .port }}, targetPort: {{ .port }}}]
 {{- end -}}
+
+{{- /* A Deployment of one pod that runs a command of the CLI, with its Service and budget. Besides .root, .part and .port it takes .image, .command, .options and .resources. Two pods would do the same work twice. */}}
+{{- define "shardmerge.command" -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "shardmerge.name" .root }}-{{ .part }}
+  labels:
+    {{- include "shardmerge.labels" . | nindent 4 }}
+spec:
+  replicas: 1
+  strategy: {type: Recreate}
+  selector:
+    matchLabels:
+      {{- include "shardmerge.selector" . | nindent 6 }}
+  template:
+    metadata:
+      {{- include "shardmerge.podMeta" . | nindent 6 }}
+    spec:
+      {{- include "shardmerge.pod" . | nindent 6 }}
+      containers:
+        - name: {{ .part }}
+          image: {{ include "shardmerge.image" (dict "root" .root "image" .image) }}
+          imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+          workingDir: /tmp
+          args: {{ concat .command (list "--pipeline" "/etc/shardmerge/pipeline.toml" "--metrics-host" "0.0.0.0" "--metrics-port" (toString .port)) .options | toJson }}
+          env:
+            {{- include "shardmerge.env" . | nindent 12 }}
+          ports: [{name: http, containerPort: {{ .port }}}]
+          startupProbe:
+            httpGet: {path: /metrics, port: http}
+            periodSeconds: 10
+            timeoutSeconds: 5
+            failureThreshold: 90
+          livenessProbe:
+            httpGet: {path: /metrics, port: http}
+            periodSeconds: 20
+            timeoutSeconds: 10
+            failureThreshold: 6
+          resources: {{ toYaml .resources | nindent 12 }}
+          securityContext:
+            {{- include "shardmerge.containerSecurity" . | nindent 12 }}
+          volumeMounts:
+            {{- include "shardmerge.mounts" . | nindent 12 }}
+      volumes:
+        {{- include "shardmerge.volumes" . | nindent 8 }}
+{{ include "shardmerge.service" . }}
+{{- include "shardmerge.budget" . }}
+{{- end -}}
