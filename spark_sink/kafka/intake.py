@@ -235,7 +235,8 @@ class Intake:
         for partition in grown:
             by_source.setdefault(listing.partitions[partition], {})[partition] = ends[partition]
         if self._waits is not None:
-            self._waits.check(bool(by_source))
+            markers = self._seen.behind_markers
+            self._waits.check(any(ends[p] != markers.get(p.whole) for p in grown))
         self.described.begin_round()
         if not by_source:
             return

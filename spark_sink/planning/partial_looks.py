@@ -79,9 +79,14 @@ class SeenEnds:
     """The ends of partitions as far as records were seen there; times are monotonic seconds.
 
     Two such readings never follow one another: the ends are asked for in between.
+
+    Attributes:
+        behind_markers: Whole partition → the offset behind the commit marker of the records that
+            were seen last. An end that has grown to there shows no row that nobody has seen.
     """
 
     def __init__(self) -> None:
+        self.behind_markers: dict[Partition, int] = {}
         self._seen: dict[Partition, tuple[int, float]] = {}
         self._was_seen = False
 
@@ -113,6 +118,7 @@ class SeenEnds:
         )
         if self._was_seen:
             self._seen.update((partition, (end, now)) for partition, end in arrived.items())
+            self.behind_markers.update((p, end + 1) for p, end in arrived.items())
         return self._was_seen
 
     def may_have_markers(self, now: float) -> bool:

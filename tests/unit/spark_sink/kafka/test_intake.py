@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -40,6 +40,7 @@ class Offsets:
         self.asked: list[str] = []
         self.missing = missing
         self.high = self.stable = 10
+        self.ends: dict[str, int] = {}
         self.decided = 0
         self.counts: dict[str, int] = {}
         self.lists = self.descriptions = 0
@@ -59,11 +60,11 @@ class Offsets:
         }
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        ends = {"p.ddl": self.decided, "s1": 10, "s2": 10}
+        ends = {"p.ddl": self.decided, "s1": 10, "s2": 10, **self.ends}
         return {p: ends.get(p.topic, self.high) for p in partitions}
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        return dict.fromkeys(partitions, self.stable)
+        return {p: self.ends.get(p.topic, self.stable) for p in partitions}
 
     def both_ends(
         self, partitions: Iterable[Partition], readable: Iterable[Partition]
@@ -391,8 +392,8 @@ class Counting(Offsets):
 class Asleep:
     is_asleep = True
 
-    def places(self) -> None:
-        pass
+    def places(self) -> dict[str, int]:
+        return {}
 
     def wake(self) -> None:
         pass
@@ -408,9 +409,19 @@ class Followed:
         self.found: set[Partition] = set()
         self.followed: dict[Partition, int] = {}
         self.rows_of: dict[Partition, int] = {}
+        self.waited: Callable[[float], None] = lambda _: None
+        self.closed = 0
+
+    def follow(self, rows: Mapping[Partition, int], own: Mapping[Partition, int]) -> bool:
+        return True
 
     def wait(self, timeout_s: float, *, rows: bool) -> bool:
+        if not self.rows_of:
+            self.waited(timeout_s)
         return False
+
+    def close(self) -> None:
+        self.closed += 1
 
     def take_found(self, known: Mapping[Partition, object]) -> set[Partition]:
         return self.found
@@ -502,6 +513,39 @@ def test_of_rows_that_end_a_wait_no_end_is_asked_for(monkeypatch: pytest.MonkeyP
     intake.observe(is_calm=True)
     intake.settle()
     assert intake.barriers.safe_ends[a] == 13
+
+
+def test_a_marker_that_is_found_later_is_no_row_that_was_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    intake, offsets, told = many(monkeypatch, now)
+    a, seen = Partition("s1.app.a", 0), 10
+    waits = intake._waits
+    assert waits is not None
+    monkeypatch.setattr(waits, "_clock", lambda: now[0])
+
+    def pass_by(seconds: float) -> None:
+        now[0] += seconds
+
+    told.waited = pass_by
+
+    def idle_round() -> None:
+        intake.read(1.0, idle=True)
+        intake.observe(is_calm=True)
+        intake.settle()
+
+    for _ in range(5):
+        told.found, told.rows_of = {a}, {a: seen + 1}
+        now[0] += 0.1
+        idle_round()
+        assert intake.barriers.safe_ends[a] == seen + 1
+        seen += 2
+        offsets.ends[a.topic] = seen
+        told.found, told.rows_of = set(), {}
+        idle_round()
+        assert intake.barriers.safe_ends[a] == seen
+    assert told.closed == 0
 
 
 def test_rows_seen_while_a_statement_waits_for_ends_do_not_tell_them(
