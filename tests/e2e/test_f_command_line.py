@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from pymysql.constants import ER
+from pymysql.err import MySQLError
 
 from shardmerge.agents.holds.shapes import ShownConflict
 from shardmerge.agents.preview.shapes import ShownPlan
@@ -51,6 +53,15 @@ def told(shape: type[Any], result: Result) -> list[Any]:
     return [from_plain(shape, json.loads(text)) for text in result.stdout.splitlines()]
 
 
+def has_row_of_s1(line: Line) -> bool:
+    try:
+        return 1 in ids(line, TARGET)
+    except MySQLError as error:
+        if error.args[0] not in (ER.BAD_DB_ERROR, ER.NO_SUCH_TABLE):
+            raise
+        return False
+
+
 def status_of(line: Line) -> TargetStatus:
     (found,) = told(PipelineStatus, call(line, "status", "--json"))
     targets: tuple[TargetStatus, ...] = found.targets
@@ -69,6 +80,8 @@ def test_a_held_shard_is_shown_explained_and_released_by_a_command_that_was_told
             "CREATE TABLE plaincli_app.t_1 (id INT PRIMARY KEY, a INT)",
         )
     execute(line, "s1", "INSERT INTO plaincli_app.t_1 VALUES (1, 1)")
+    # Between sources nothing has an order: s1's table must be decided before s2's change comes.
+    wait_for(lambda: has_row_of_s1(line), "row of s1")
     execute(
         line,
         "s2",
