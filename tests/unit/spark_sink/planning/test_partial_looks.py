@@ -45,6 +45,14 @@ def test_all_are_asked_for_again_after_a_share_of_the_time_that_the_answer_took(
     assert looks.wanted(MANY, FEW, 25.5, is_calm=True) is None
 
 
+def test_rows_that_were_seen_do_not_put_off_a_question_for_all_ends_for_long() -> None:
+    quick, slow = looked(took_s=0.001), looked(took_s=0.5)
+    assert not quick.is_due(0.9)
+    assert quick.is_due(1.1)
+    assert not slow.is_due(25.4)
+    assert slow.is_due(25.5)
+
+
 def test_the_parts_of_a_shared_partition_count() -> None:
     assert looked().wanted([ONE], FEW, 1.0, is_calm=True) == frozenset()
 
