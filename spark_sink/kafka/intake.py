@@ -208,14 +208,18 @@ class Intake:
         self._topics.renew(self.decisions, whole=needs_all or some is None, hurried=hurried)
         listing = self._topics.listing
         needs_all |= self._topics.is_other
-        may_see = hurried and not (needs_all or self._topics.fresh or self._looks.is_due(began))
+        is_due = self._looks.is_due(began)
+        may_see = hurried and not (needs_all or self._topics.fresh or is_due)
         arrived = self.arrived if may_see else {}
         if self._seen.take(arrived, known, began, is_calm=is_calm):
             stable = self._take_seen()
+        elif not needs_all and some is not None:
+            stable = self._look_at(some)
+        elif not needs_all and not is_due and self._seen.may_have_markers(began):
+            stable = self._look_at(frozenset(known))
         else:
-            if some is None and self._seen.may_have_markers(began):
-                some = None if self._looks.is_due(began) else frozenset(known)
-            stable = self._look_at_all() if needs_all or some is None else self._look_at(some)
+            stable = self._look_at_all()
+            self._looks.took(began, time.monotonic())
         if self._waits is not None and self._topics.fresh:
             fresh = {partition.whole for partition in self._topics.fresh}
             self._waits.follow_also({p: self.watermarks.ends[p] for p in fresh})
@@ -264,10 +268,9 @@ class Intake:
 
     def _look_at_all(self) -> dict[Partition, int]:
         """Read all ends anew. Returns the stable ends of the partitions with arrivals."""
-        began, listing = time.monotonic(), self._topics.listing
+        listing = self._topics.listing
         known = {*listing.whole, *listing.own}
         asked, stable = self._offsets.both_ends(known, self.arrived.keys() & known)
-        self._looks.took(began, time.monotonic())
         self._seen.forget()
         watermarks = {partition: asked[partition] for partition in listing.whole}
         self.barriers.check(watermarks)
