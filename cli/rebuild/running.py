@@ -18,6 +18,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.spark_sink.loading.load_estimate import rows_of
+from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 from shardmerge.spark_sink.rebuilding.rebuild_rules import Obstacle
 from shardmerge.spark_sink.rebuilding.route_changes import routes_in_force
@@ -193,6 +194,7 @@ class RebuildRun:
                 return Ended(self._reopened(record), (lacks,), rows, compared)
         time.sleep(max(0.0, closed_at + _NOTICED_S - time.monotonic()))
         _say(f"{self._target}: exchange the tables")
+        reach("exchange-begun")
         self._server.swap.exchange(record)
         record = self._server.swap.take_over(record, renewal)
         return Ended(record, (), rows, compared, time.monotonic() - closed_at)

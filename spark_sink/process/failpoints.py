@@ -1,4 +1,6 @@
-"""The places at which ``SHARDMERGE_SINK_FAILPOINT`` can kill the driver or a Python worker.
+"""The places at which ``SHARDMERGE_SINK_FAILPOINT`` can kill a process.
+
+That is the driver, a Python worker or a rebuild.
 
 Its value is ``<place>:<passing>``: ``rows-written:3`` kills a process when it reaches that place
 for the third time. With ``:stop`` behind that, the process is stopped instead
@@ -20,10 +22,11 @@ PLACES = (
     "rows-staged", "snapshot-copied",
     "statement-begun", "statement-executed", "statement-done",
     "rows-changed", "shard-emptied", "offsets-rewound", "restart-noted",
+    "exchange-begun",
 )  # fmt: skip
 """By line: in a round of the driver; in a task; in a chunk of a first load, and when a load moves
 to another gate; in a snapshot; around the statement of a decision; around a statement that changes
-rows."""
+rows; in a rebuild, before its tables are exchanged."""
 
 
 def reach(place: str) -> None:

@@ -18,13 +18,14 @@ from shardmerge.local.union import compare, read_table
 from shardmerge.schemas.records.plain import from_plain
 from tests.background import Background
 from tests.breadth import further
-from tests.killed_commands import kill_when_told
+from tests.killed_commands import kill_at_place, kill_when_told
 from tests.line_sql import execute
 from tests.running import wait_for
 
 ROWS = 6_000
 KEYED, KEYLESS = "plainnew_merged.t", "plainanew_merged.t"
 ANEW = "renewed_merged.t"
+EXCHANGE = "exchange-begun:1"
 SHARDS = {
     KEYED: {"s1": "plainnew_app.t_1", "s2": "plainnew_app.t_2"},
     KEYLESS: {"s1": "plainanew_app.t_1"},
@@ -123,11 +124,6 @@ def call_to_the_end(line: Line, target: str) -> RebuildReport:
     return report
 
 
-def kill_at(line: Line, target: str, text: str) -> None:
-    """Kill the command when it says that it begins a step."""
-    kill_when_told(words(line, target), text)
-
-
 def leaves_nothing(line: Line, aborted: RebuildReport) -> None:
     assert (aborted.stage, aborted.reasons) == ("aborted", ())
     assert in_target(line, f"SHOW DATABASES LIKE '{aborted.new_table.split('.')[0]}'") == ()
@@ -170,13 +166,13 @@ def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
         f"INSERT INTO {KEYLESS} VALUES (1, 'x')",
     )  # fmt: skip
     with Writers(line) as writers:
-        kill_at(line, KEYED, "compare the new table")
+        kill_when_told(words(line, KEYED), "compare the new table")
         leaves_nothing(line, call(line, KEYED, "--abort"))
         execute(line, "s1", "ALTER TABLE plainnew_app.t_1 ADD COLUMN n INT NOT NULL DEFAULT 5")
         prepared = call(line, KEYED, "--prepare")
         assert (prepared.reasons, prepared.stage) == ((), "building")
         execute(line, "s2", "ALTER TABLE plainnew_app.t_2 ADD COLUMN n INT NOT NULL DEFAULT 5")
-        kill_at(line, KEYED, "exchange the tables")
+        kill_at_place(words(line, KEYED), EXCHANGE)
         swapped = call_to_the_end(line, KEYED)
         assert (swapped.reasons, swapped.stage, swapped.by) == ((), "swapped", "olga")
         assert writers.written > 100
@@ -268,7 +264,7 @@ def test_shards_with_equal_keys_are_told_apart_and_held_ones_go_on(line: Line) -
 
     with Collisions(line) as writers:
         rebuild = words(line, ANEW, "--with", origin)
-        kill_when_told(rebuild, "exchange the tables", {"load about": add_column})
+        kill_at_place(rebuild, EXCHANGE, {"load about": add_column})
         assert key_of(line, ANEW) == ["id"]
         refused = CliRunner().invoke(main, words(line, ANEW, "--abort"))
         assert (refused.exit_code, "SM-6514" in refused.output) == (2, True), refused.output
