@@ -17,6 +17,7 @@ from typing import Any
 
 import faust
 
+from shardmerge.agents.handling.record_group import MAX_BYTES
 from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import Carrier, GapCheck
 from shardmerge.agents.runtime.lags import AgentLags
@@ -120,6 +121,8 @@ def build_app(
         broker_commit_interval=float(settings.commit_interval_s),
         producer_acks=-1,
         producer_compression_type="gzip",
+        # What records that come together send goes out in one request.
+        producer_max_batch_size=MAX_BYTES,
         producer_max_request_size=topics.MAX_RECORD_BYTES,
         topic_disable_leader=True,
         topic_allow_declare=True,

@@ -21,6 +21,9 @@ What is mended, and what happened without it:
 6. A changelog record that is acknowledged late moves the stored offset of a partition that another
    worker has by then, past that worker's records. ``Table`` leaves the offset where it is.
 7. Standby tables lose records in each rebalance. ``table_copies`` takes their place.
+8. Faust gives the event loop a turn before each record that it sends, to ask whether the producer
+   has started. So a hundred records that are sent together went out in forty requests. ``App`` asks
+   only until it has started.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ import faust.tables.recovery
 from faust.tables.manager import TableManager as FaustTableManager
 from faust.tables.table import Table as FaustTable
 from faust.transport.drivers import aiokafka as driver
+from mode.utils.futures import stampede
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -261,10 +265,22 @@ class App(faust.App):  # type: ignore[misc]
     ) -> None:
         self._make_web = new_web
         self.copied = copied
+        self._is_producer_started = False
         super().__init__(*args, **kwargs)
 
     def _new_web(self) -> Any:
         return self._make_web(self)
+
+    async def maybe_start_producer(self) -> Any:
+        """The producer, started. Called by Faust for each record that is sent."""
+        if not self._is_producer_started:
+            await self._start_producer()
+        return self.producer
+
+    @stampede
+    async def _start_producer(self) -> None:
+        await self.producer.maybe_start()
+        self._is_producer_started = True
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,39 @@ def test_changelogs_are_compacted_long_before_a_gigabyte(tmp_path: Path):
         assert topic.compacting
         assert MAX_RECORD_BYTES < int(topic.config["segment.bytes"]) < 2**28
         assert int(topic.config["max.message.bytes"]) == MAX_RECORD_BYTES
+
+
+class Producer:
+    """Keeps the values that it is given."""
+
+    def __init__(self) -> None:
+        self.values: list[bytes] = []
+
+    async def maybe_start(self) -> None:
+        pass
+
+    async def send(self, topic: str, key: bytes, value: bytes, **_: object) -> asyncio.Future[None]:
+        self.values.append(value)
+        return asyncio.get_running_loop().create_future()
+
+
+def test_records_that_are_sent_together_come_to_the_producer_in_one_turn_of_the_loop(
+    tmp_path: Path,
+):
+    """Else the producer makes a request of each."""
+
+    async def sent() -> tuple[list[bytes], int]:
+        app = build_app(pipeline(), AgentSettings(data_directory=tmp_path))
+        app.producer = producer = Producer()
+        topic = app.tables["tracked-tables"].changelog_topic
+        await topic.send(key=b"k", value=b"0")
+        turns: list[int] = []
+        asyncio.get_running_loop().call_soon(turns.append, 1)
+        for value in (b"1", b"2", b"3"):
+            await topic.send(key=b"k", value=value)
+        return producer.values, len(turns)
+
+    assert asyncio.run(sent()) == ([b"0", b"1", b"2", b"3"], 0)
 
 
 def test_a_failpoint_that_is_none_stops_the_start(tmp_path: Path):
