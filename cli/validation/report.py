@@ -25,6 +25,7 @@ def report_of(
     obstacles: int,
     seconds: float,
     stopped: str = "",
+    code: str = "",
     repairs: Mapping[Difference, str] | None = None,
 ) -> ValidatedTarget:
     """The shape of a comparison.
@@ -35,6 +36,7 @@ def report_of(
         obstacles: How many shards were not compared.
         seconds: How long it took.
         stopped: Why it ended early; "" if it did not.
+        code: Of the error in ``stopped``, if it was one.
         repairs: Difference → the statement that corrects it.
     """
     table, told = validation.table, repairs or {}
@@ -59,11 +61,12 @@ def report_of(
         obstacles=obstacles,
         left_out=table.left_out,
         repair_session=session_statement(table) if told else "",
+        code=code,
     )
 
 
 def failed_report(target: str, error: ShardMergeError) -> ValidatedTarget:
-    """The shape of a comparison that could not go on because something did not answer."""
+    """The shape of a comparison that did not begin because something did not answer."""
     return ValidatedTarget(
         target,
         version=0,
@@ -147,7 +150,7 @@ def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
         found: The report.
         most: How many differences are listed at most.
     """
-    if found.code:
+    if found.code and not found.rows:
         yield f"{found.target}: not compared: {coded(found.code, found.stopped)}"
         return
     counted = f"{found.rows} rows of {len(found.shards)} shards, {found.ranges} ranges"
@@ -165,7 +168,7 @@ def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
     for row in found.unsettled[:most]:
         yield f"  unsettled: {_key(row, found.key)} changed each time that it was read"
     if found.stopped:
-        yield f"  not complete: {found.stopped}"
+        yield f"  not complete: {coded(found.code, found.stopped)}"
     if found.in_doubt:
         yield f"  {found.in_doubt} rows look different, but that is not confirmed"
     number = len(found.differences)

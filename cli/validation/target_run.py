@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.loading.load_turns import RateBudget
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, compared_table
@@ -98,7 +99,7 @@ class TargetRun:
         self.known = self._ready()
         table = compared_table(self.known.target, self.known.shards, only)
         self.validation = self._begin(table)
-        self.stopped = ""
+        self.stopped = self.code = ""
 
     @property
     def obstacles(self) -> int:
@@ -116,24 +117,30 @@ class TargetRun:
             obstacles=self.obstacles,
             seconds=seconds,
             stopped=self.stopped,
+            code=self.code,
             repairs=repairs,
         )
 
     def run(self, keys: Sequence[Key] | None = None) -> None:
-        """Compare everything; ``validation`` and ``stopped`` say what was found.
+        """Compare everything; ``validation``, ``stopped`` and ``code`` say what was found.
 
         Args:
             keys: Compare only the rows with these keys; None for all rows.
 
         Raises:
-            StackError: A server, Kafka or Kafka Connect does not answer.
+            StackError: A server, Kafka or Kafka Connect does not answer. ``report`` has what was
+                found until then.
         """
-        if not self.validation.table.shards:
-            self.stopped = "no shard can be compared"
-        elif keys is None:
-            self._run_all()
-        else:
-            self._run_keys(keys)
+        try:
+            if not self.validation.table.shards:
+                self.stopped = "no shard can be compared"
+            elif keys is None:
+                self._run_all()
+            else:
+                self._run_keys(keys)
+        except StackError as error:
+            self.stopped, self.code = error.message, error.code
+            raise
 
     def _run_keys(self, keys: Sequence[Key]) -> None:
         self._keeps_table = True

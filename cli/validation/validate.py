@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from shardmerge.cli.endings import ExitCode, imported, telling_errors
 from shardmerge.cli.options import FILE, json_option, pipeline_option
 from shardmerge.cli.parameters import Shard, Target, read_pipeline
 from shardmerge.connectors.metrics.endpoint import serve
-from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import route
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -31,7 +32,7 @@ from .rounds import Round, keep_comparing
 from .saved_state import StateFile
 from .server_rows import ServerRows
 from .table_facts import is_cut_over, targets_of
-from .target_run import Limits
+from .target_run import Limits, TargetRun
 from .topic_facts import TopicFacts
 from .validation_meter import ValidationMeter
 from .whole_target import compare_target
@@ -126,9 +127,9 @@ def validate(
     Traffic may go on: a row that looks different is looked at again when the target has applied
     what its shard had written before. Only SELECTs are run, one at a time on each server.
 
-    If a server does not answer, the targets that need it are told as not compared, and the others
-    are compared. With --continuous the command compares for ever, and these targets again in the
-    next round.
+    If a server does not answer, the command tells what it has found until then in the targets that
+    need it, with the error's code, and compares the others. With --continuous the command compares
+    for ever, and these targets again in the next round.
 
     Ends with 0 when everything was compared and is equal; with 1 when there is a difference, or a
     row or a shard could not be compared; with 2 when the call or the pipeline file is wrong; with 3
@@ -231,16 +232,26 @@ def _check(pipeline: Pipeline, target: TargetTable | None, shards: Sequence[Shar
 def _validated(
     call: _Call, target: TargetTable, facts: TopicFacts, servers: ServerRows, applied: Applied
 ) -> ValidatedTarget:
-    run, seconds = compare_target(
-        call.pipeline,
-        target,
-        facts,
-        servers,
-        limits=call.limits,
-        state=call.state,
-        only=call.only,
-        applied=applied,
-    )
+    begun: list[TargetRun] = []
+    began = time.monotonic()
+    try:
+        run, seconds = compare_target(
+            call.pipeline,
+            target,
+            facts,
+            servers,
+            limits=call.limits,
+            state=call.state,
+            only=call.only,
+            applied=applied,
+            before=begun.append,
+        )
+    except StackError:
+        if not begun or not begun[0].validation.rows:
+            raise
+        report = begun[0].report(time.monotonic() - began)
+        _tell(report, as_json=call.as_json)
+        return report
     validation = run.validation
     told = {}
     if call.repair == "sql":

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.main import main
 from shardmerge.cli.validation import validate as module
 from shardmerge.cli.validation import whole_target
+from shardmerge.cli.validation.report import lines
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.table_facts import Readings, facts_of
 from shardmerge.schemas.model.errors import StackError
@@ -18,6 +19,7 @@ from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.plain import from_plain
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind
+from shardmerge.spark_sink.validation.table_validation import TableValidation
 from tests.recorded import Recorded
 from tests.unit.cli.views.pictures import ONE, TARGET, TWO, conflicting, picture, recorded, reported
 
@@ -124,6 +126,30 @@ def test_a_server_that_does_not_answer_ends_with_3_and_keeps_no_target_from_its_
     assert found.exit_code == 3, found.output
     report = from_plain(ValidatedTarget, json.loads(found.stdout))
     assert (report.target, report.code, report.complete) == ("merged.tbl", "SM-4411", False)
+
+
+def test_what_was_found_before_a_server_fell_silent_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+) -> None:
+    del servers.merged[1]
+
+    def fail() -> None:
+        raise StackError("source s1: it does not answer", code="SM-4411")
+
+    def settle(_: TableValidation) -> bool:
+        servers.fail = fail
+        servers.fail()
+        return False
+
+    monkeypatch.setattr(TableValidation, "settle", settle)
+    found = call(monkeypatch, tmp_path, servers, recorded(), "--json")
+    assert found.exit_code == 3, found.output
+    report = from_plain(ValidatedTarget, json.loads(found.stdout))
+    assert (report.rows, report.in_doubt, report.complete) == (30, 1, False)
+    assert (report.code, report.stopped) == ("SM-4411", "source s1: it does not answer")
+    told = "\n".join(lines(report))
+    assert "not complete: SM-4411: source s1: it does not answer" in told
+    assert "1 rows look different" in told
 
 
 @pytest.mark.parametrize(
