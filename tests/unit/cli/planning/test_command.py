@@ -317,6 +317,34 @@ def test_folders_of_migrations_and_tables_are_read(pipeline: Path) -> None:
     assert NOTHING in plan(pipeline, migrations, *common).stdout
 
 
+SKEEMA_DIFF = """-- instance: 127.0.0.1:3306
+USE `app`;
+ALTER TABLE `t_1` DROP COLUMN `a`, ADD COLUMN `n` int DEFAULT NULL;
+CREATE TABLE `more` (
+  `id` int NOT NULL,
+  PRIMARY KEY (`id`)
+);
+DELIMITER //
+CREATE PROCEDURE `p`() BEGIN SELECT 1; END//
+DELIMITER ;
+"""
+
+
+def test_what_skeema_diff_prints_is_a_migration(pipeline: Path) -> None:
+    at = pipeline.parent / "schema" / "s1" / "app"
+    at.mkdir(parents=True)
+    (at / "t_1.sql").write_text("CREATE TABLE `t_1` (`id` int PRIMARY KEY, `a` int);\n")
+    migration = pipeline.with_name("change.sql")
+    migration.write_text(SKEEMA_DIFF, encoding="utf-8")
+    tables = ("--tables", at.parents[1], "--shard", "s1/app.t_1")
+    found = plan(pipeline, migration, *tables, "--json")
+    assert found.exit_code == 0, found.stderr
+    steps = json.loads(found.stdout)["steps"]
+    assert [step["origin"] for step in steps] == [f"change.sql:{n}" for n in (2, 3, 4, 9)]
+    [decision] = steps[1]["decisions"]
+    assert decision["reason"] == "column n is new; no shard has a any more"
+
+
 def test_a_database_that_the_connector_leaves_out_is_passed_over(pipeline: Path) -> None:
     text = pipeline.read_text(encoding="utf-8")
     only = text.replace('name = "s2"', 'name = "s2"\ndatabases = "other"')
