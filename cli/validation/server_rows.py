@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import pymysql
 from pymysql.constants import CR, ER
+from pymysql.cursors import Cursor, SSCursor
 
 from shardmerge.cli.clients import TIMEOUT_S
 from shardmerge.connectors.access.mysql import Connection, connect, mysql_error
@@ -48,10 +49,13 @@ _BITS = (1 << 64) - 1
 _LOCK_WAIT_S = 5
 _QUERY_S = 600
 _TRIES = 4
+_PART = 10_000
+"""So many rows are read at a time where an answer can be as long as a table."""
 _LOST = frozenset((CR.CR_SERVER_GONE_ERROR, CR.CR_SERVER_LOST, CR.CR_CONN_HOST_ERROR, 0))
 _OTHER_TABLE = frozenset((ER.BAD_FIELD_ERROR, ER.NO_SUCH_TABLE, ER.TABLE_DEF_CHANGED))
 _BUSY = frozenset((ER.LOCK_WAIT_TIMEOUT, ER.LOCK_DEADLOCK))
 _Answer = TypeVar("_Answer")
+Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 class OtherTable(StackError):
@@ -84,18 +88,18 @@ class ServerRows:
     """
 
     def __init__(self, pipeline: Pipeline, lake: Asked | None = None) -> None:
-        self._servers: dict[str, Asked] = {
+        self._sources = {
             source.name: _Server(f"source {source.name}", source, source.flavour == "mariadb")
             for source in pipeline.sources
         }
         target = pipeline.target
         self._target = lake or _Server("target", target, target.kind == "mariadb")
-        self._workers = ThreadPoolExecutor(max_workers=len(self._servers) + 1)
+        self._workers = ThreadPoolExecutor(max_workers=len(self._sources) + 1)
 
     def close(self) -> None:
         """Close all connections."""
         self._workers.shutdown()
-        for server in (*self._servers.values(), self._target):
+        for server in (*self._sources.values(), self._target):
             server.close()
 
     def range_digests(self, sides: Sequence[Side], of: KeyRange) -> list[tuple[int, int]]:
@@ -133,9 +137,9 @@ class ServerRows:
         """See the protocol."""
 
         def ask(server: Asked, side: Side) -> Mapping[Key, int]:
-            if side.where:
-                rows = _matching(side, server.ask(each_digest(side)), 1)
-                return _by_digest(side, Counter(row[0] for row in rows))
+            if side.where and side.shard is not None:
+                source = self._sources[side.shard.source]
+                return _by_digest(side, source.folded(each_digest(side), partial(_counted, side)))
             return _by_digest(side, dict(server.ask(digest_counts(side))))
 
         return self._all(sides, ask)
@@ -162,7 +166,7 @@ class ServerRows:
         return self._of(side).ask(sql)
 
     def _of(self, side: Side) -> Asked:
-        return self._target if side.shard is None else self._servers[side.shard.source]
+        return self._target if side.shard is None else self._sources[side.shard.source]
 
     def _all(self, sides: Sequence[Side], ask: Callable[[Asked, Side], _Answer]) -> list[_Answer]:
         by_server: dict[int, tuple[Asked, list[int]]] = {}
@@ -190,11 +194,32 @@ class _Server:
             OtherTable: A column or table is not there.
             StackError: The server does not answer, or refuses the query.
         """
+        return self._tried(sql, Cursor, lambda cursor: list(cursor.fetchall()))
+
+    def folded(self, sql: str, fold: Callable[[Iterator[Rows]], _Answer]) -> _Answer:
+        """What is made of the answer to a query, which is not held in memory as a whole.
+
+        Args:
+            sql: The query.
+            fold: Takes the rows in parts. It is called again if the server is lost meanwhile.
+
+        Raises:
+            OtherTable: A column or table is not there.
+            StackError: The server does not answer, or refuses the query.
+        """
+
+        def parts(cursor: Cursor) -> Iterator[Rows]:
+            while part := cursor.fetchmany(_PART):
+                yield part
+
+        return self._tried(sql, SSCursor, lambda cursor: fold(parts(cursor)))
+
+    def _tried(self, sql: str, kind: type[Cursor], read: Callable[[Cursor], _Answer]) -> _Answer:
         for attempt in range(1, _TRIES + 1):
             try:
-                with self._connected().cursor() as cursor:
+                with self._connected().cursor(kind) as cursor:
                     cursor.execute(sql)
-                    return list(cursor.fetchall())
+                    return read(cursor)
             except pymysql.MySQLError as error:
                 number = error.args[0] if error.args else 0
                 if number in _LOST:
@@ -240,6 +265,14 @@ def _key(row: Sequence[Any], width: int) -> Key:
     return tuple(map(_ascii, row[:width]))
 
 
+def _counted(side: Side, parts: Iterator[Rows]) -> Counter[Any]:
+    """Digest → how many rows have it of those for which the route's condition is true."""
+    counts: Counter[Any] = Counter()
+    for part in parts:
+        counts.update(row[0] for row in _matching(side, part, 1))
+    return counts
+
+
 def _by_digest(side: Side, counts: Mapping[Any, Any]) -> dict[Key, int]:
     """Digest, as a key → how many rows have it.
 
@@ -268,7 +301,7 @@ def _bytes(value: Any) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
-def _matching(side: Side, rows: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
+def _matching(side: Side, rows: Rows, width: int) -> Rows:
     """The rows for which the route's condition is true.
 
     They are filtered here only if SQL could not express the whole condition.
