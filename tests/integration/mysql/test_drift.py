@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -94,10 +95,9 @@ class Line:
         return heal(self.comparer, T, self.plan, planned, "ann")
 
 
-@pytest.fixture
-def line(server: str, server_port: Callable[[str], int]) -> Iterator[Line]:
-    port = int(GIVEN_PORT) if server == "given" else server_port(server)
-    address = MySqlAddress("127.0.0.1", port, USER, PASSWORD)
+@contextmanager
+def drifting(address: MySqlAddress) -> Iterator[Line]:
+    """The two tables on a server, while the context lasts."""
     session = MySqlSession(address, lock_wait_timeout_s=5)
     for database in ("drifted", "drifted_control"):
         session.execute(f"DROP DATABASE IF EXISTS {database}")
@@ -114,6 +114,13 @@ def line(server: str, server_port: Callable[[str], int]) -> Iterator[Line]:
     for database in ("drifted", "drifted_control"):
         session.execute(f"DROP DATABASE IF EXISTS {database}")
     session.close()
+
+
+@pytest.fixture
+def line(server: str, server_port: Callable[[str], int]) -> Iterator[Line]:
+    port = int(GIVEN_PORT) if server == "given" else server_port(server)
+    with drifting(MySqlAddress("127.0.0.1", port, USER, PASSWORD)) as made:
+        yield made
 
 
 def test_each_change_by_hand_is_found_with_what_it_can_do_and_is_healed(line: Line) -> None:
