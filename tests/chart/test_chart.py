@@ -3,91 +3,29 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tomllib
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from shardmerge.cli.bundles import without_passwords
-from shardmerge.cli.main import main
-from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.process.settings import settings_from
-from tests.chart.schemas import KUBERNETES
-from tests.recorded import pipeline
+from tests.chart.rendering import (
+    CHART,
+    GIVEN,
+    PARTS,
+    ROOT,
+    faults,
+    helm,
+    pods,
+    rendered,
+)
 from tests.unit.test_docker import read_by_the_command
-
-ROOT = Path(__file__).resolve().parents[2]
-CHART = ROOT / "docker" / "chart"
-BUILT = ROOT / "build" / "chart"
-GIVEN = sorted((CHART / "ci").glob("*.yaml"))
-PARTS = ("Deployment", "StatefulSet")
-BY_WATCHDOG = ("-set", "watchdog.create=false")
-
-
-def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    """What Helm's packages make of the chart (``tools/render``)."""
-    command = [str(BUILT / "bin" / "render"), "-kube-version", KUBERNETES, *words]
-    command += ["shop", str(CHART)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def rendered(*words: str) -> list[dict[str, Any]]:
-    found = helm(*words)
-    assert found.returncode == 0, found.stderr
-    return [each for each in yaml.safe_load_all(found.stdout) if each]
-
-
-def faults(manifests: list[dict[str, Any]]) -> str:
-    """What kubeconform finds; "" when every resource has a schema and fits."""
-    command = [str(BUILT / "bin" / "kubeconform"), "-strict"]
-    place = "{{.ResourceKind}}{{.KindSuffix}}.json"
-    command += ["-schema-location", str(BUILT / "schemas" / place)]
-    found = subprocess.run(
-        command, input=yaml.safe_dump_all(manifests), capture_output=True, text=True, check=False
-    )
-    return "" if found.returncode == 0 else found.stdout + found.stderr
-
-
-def pods(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for each in manifests:
-        if each["kind"] in PARTS:
-            yield each["spec"]["template"]
-
-
-@pytest.fixture
-def connectors(tmp_path: Path) -> Path:
-    """Values with connectors, as the command prints them."""
-    given = without_passwords(pipeline())
-    sources = tuple(replace(s, password="env:SOURCE_PASSWORD") for s in given.sources)
-    file = tmp_path / "pipeline.toml"
-    file.write_text(pipeline_text(replace(given, sources=sources)))
-    printed = CliRunner().invoke(main, ["connect", "render", "--pipeline", str(file)])
-    assert printed.exit_code == 0, printed.output
-    values = tmp_path / "connectors.yaml"
-    values.write_text(printed.stdout)
-    return values
 
 
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
 def test_what_the_chart_renders_fits_the_schemas(values: Path) -> None:
     assert faults(rendered("-f", str(values))) == ""
-
-
-def test_the_connectors_of_the_command_fit_strimzis_schema(connectors: Path) -> None:
-    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
-    manifests = rendered(*words)
-    made = [each for each in manifests if each["kind"] == "KafkaConnector"]
-    listed = yaml.safe_load(connectors.read_text())["strimzi"]["connectors"]
-    assert [each["spec"]["config"] for each in made] == [each["config"] for each in listed]
-    assert faults(manifests) == ""
-    [cluster] = [each for each in manifests if each["kind"] == "KafkaConnect"]
-    assert cluster["metadata"]["annotations"] == {"strimzi.io/use-connector-resources": "true"}
 
 
 @pytest.mark.parametrize(
@@ -177,7 +115,7 @@ def test_a_password_is_where_it_is_used_and_nowhere_else() -> None:
     [given] = connect["spec"]["template"]["connectContainer"]["env"]
     assert given["name"] == "SOURCE_PASSWORD"
     # Beside what the values say of the template.
-    assert connect["spec"]["template"]["pod"] == {"terminationGracePeriodSeconds": 60}
+    assert connect["spec"]["template"]["pod"]["terminationGracePeriodSeconds"] == 60
 
 
 def test_the_validator_of_an_iceberg_target_has_the_image_with_spark() -> None:
@@ -187,17 +125,6 @@ def test_the_validator_of_an_iceberg_target_has_the_image_with_spark() -> None:
         [validator] = [each for each in containers if each["name"] == "validator"]
         assert image in validator["image"]
         assert validator["args"][-4:] == ["--rate", "500", "--pause", "3600"]
-
-
-@pytest.mark.parametrize("given", ["", "9000"])
-def test_connect_gives_up_a_dead_worker_soon_unless_the_values_say_otherwise(given: str) -> None:
-    name = r"strimzi.connect.config.session\.timeout\.ms"
-    more = ["-set", f"{name}={given}"] if given else []
-    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"), *more)
-    [connect] = [each for each in manifests if each["kind"] == "KafkaConnect"]
-    assert connect["spec"]["config"]["session.timeout.ms"] == int(given or 6000)
-    assert connect["spec"]["config"]["heartbeat.interval.ms"] == 2000
-    assert connect["spec"]["config"]["scheduled.rebalance.max.delay.ms"] == 0
 
 
 def test_sinks_stand_by_for_one_another_and_are_ready_before_the_old_one_ends() -> None:
@@ -229,19 +156,6 @@ def test_a_spark_application_has_the_settings_of_the_page(tmp_path: Path) -> Non
         old, new = (spec[role]["annotations"] for spec in (before, after))
         assert old != new
         assert old["example.com/team"] == "data"
-
-
-def test_connects_rest_interface_is_open_to_the_chart_where_strimzi_would_close_it(
-    connectors: Path,
-) -> None:
-    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
-    rules = [each["spec"] for each in rendered(*words) if each["kind"] == "NetworkPolicy"]
-    [rule] = [each for each in rules if "strimzi.io/kind" in each["podSelector"]["matchLabels"]]
-    [given] = rule["ingress"]
-    [of] = given["from"]
-    for pod in pods(rendered(*words)):
-        assert of["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
-    assert given["ports"] == [{"port": 8083}]
 
 
 def test_another_pipeline_file_gives_new_pods() -> None:

@@ -1,0 +1,97 @@
+"""The resources of Strimzi's operator: Kafka, Connect and the connectors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.chart.rendering import BY_WATCHDOG, CHART, ROOT, faults, pods, rendered
+from tests.chart.workloads import workloads
+
+STRIMZI = ("-f", str(CHART / "ci" / "strimzi.yaml"))
+IMAGE = re.compile(r"STRIMZI_IMAGE=quay\.io/strimzi/kafka:([\d.]+)-kafka-([\d.]+)\n")
+
+
+def test_kafka_is_that_of_the_tests_and_of_the_image() -> None:
+    """Strimzi 1.2.0, ``kafka-versions.yaml`` and its operator's Deployment name the image."""
+    found = IMAGE.search((ROOT / "docker" / "connect.Dockerfile").read_text())
+    assert found is not None
+    operator, kafka = found.groups()
+    tested = (ROOT / "local" / "install" / "ivy.xml").read_text()
+    assert f'name="connect-runtime" rev="{kafka}"' in tested
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["strimzi"]
+    assert (values["kafka"]["version"], values["connect"]["version"]) == (kafka, kafka)
+    page = (ROOT / "docs" / "how-to" / "kubernetes.md").read_text()
+    assert f"Kafka {kafka}" in page
+    assert f"`{operator}-kafka-{kafka}`" in page
+
+
+def test_a_new_version_of_the_chart_restarts_no_broker_and_no_worker() -> None:
+    """Strimzi gives a resource's labels to its pods, and restarts pods that are to change."""
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    others = [each for each in workloads(rendered(*STRIMZI)) if not each.is_ours]
+    assert len(others) == 2
+    for each in others:
+        assert not [label for label in each.labels.values() if version in label]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"), [("Kafka", "min.insync.replicas"), ("KafkaConnect", "session.timeout.ms")]
+)
+def test_a_property_of_the_values_takes_the_place_of_the_charts(kind: str, key: str) -> None:
+    part = "kafka" if kind == "Kafka" else "connect"
+    name = key.replace(".", r"\.")
+    manifests = rendered(*STRIMZI, "-set", f"strimzi.{part}.config.{name}=7")
+    [spec] = [each["spec"] for each in manifests if each["kind"] == kind]
+    assert spec.get("kafka", spec)["config"][key] == 7
+
+
+@pytest.mark.parametrize(("brokers", "copies", "in_sync"), [(1, 1, 1), (3, 3, 2), (5, 3, 2)])
+def test_a_topic_survives_a_broker_where_there_are_several(
+    brokers: int, copies: int, in_sync: int
+) -> None:
+    manifests = rendered(*STRIMZI, "-set", f"strimzi.kafka.replicas={brokers}")
+    [kafka] = [each["spec"]["kafka"] for each in manifests if each["kind"] == "Kafka"]
+    [connect] = [each["spec"] for each in manifests if each["kind"] == "KafkaConnect"]
+    for config in (kafka["config"], connect["config"]):
+        factors = {value for key, value in config.items() if key.endswith("replication.factor")}
+        assert factors == {copies}
+    assert kafka["config"]["min.insync.replicas"] == in_sync
+
+
+def test_the_connectors_of_the_command_fit_strimzis_schema(connectors: Path) -> None:
+    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
+    manifests = rendered(*words)
+    made = [each for each in manifests if each["kind"] == "KafkaConnector"]
+    listed = yaml.safe_load(connectors.read_text())["strimzi"]["connectors"]
+    assert [each["spec"]["config"] for each in made] == [each["config"] for each in listed]
+    assert faults(manifests) == ""
+    [cluster] = [each for each in manifests if each["kind"] == "KafkaConnect"]
+    assert cluster["metadata"]["annotations"] == {"strimzi.io/use-connector-resources": "true"}
+
+
+@pytest.mark.parametrize("given", ["", "9000"])
+def test_connect_gives_up_a_dead_worker_soon_unless_the_values_say_otherwise(given: str) -> None:
+    name = r"strimzi.connect.config.session\.timeout\.ms"
+    more = ["-set", f"{name}={given}"] if given else []
+    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"), *more)
+    [connect] = [each for each in manifests if each["kind"] == "KafkaConnect"]
+    assert connect["spec"]["config"]["session.timeout.ms"] == int(given or 6000)
+    assert connect["spec"]["config"]["heartbeat.interval.ms"] == 2000
+    assert connect["spec"]["config"]["scheduled.rebalance.max.delay.ms"] == 0
+
+
+def test_connects_rest_interface_is_open_to_the_chart_where_strimzi_would_close_it(
+    connectors: Path,
+) -> None:
+    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
+    rules = [each["spec"] for each in rendered(*words) if each["kind"] == "NetworkPolicy"]
+    [rule] = [each for each in rules if "strimzi.io/kind" in each["podSelector"]["matchLabels"]]
+    [given] = rule["ingress"]
+    [of] = given["from"]
+    for pod in pods(rendered(*words)):
+        assert of["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert given["ports"] == [{"port": 8083}]
