@@ -1,7 +1,7 @@
 """Makes the JSON schemas that kubeconform reads: ``python -m tests.chart.schemas FOLDER``.
 
 1. Kubernetes' own: out of the wheel of ``kubernetes.txt``, in ``FOLDER/wheels``.
-2. SparkApplication and ServiceMonitor: ``model_schemas.py``, with the packages in
+2. SparkApplication, ServiceMonitor and PodMonitor: ``model_schemas.py``, with the packages in
    ``FOLDER/models``.
 3. Strimzi's: ``java/StrimziSchemas.java``, with the jars that ``ivy.xml`` pins.
 

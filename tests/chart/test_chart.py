@@ -34,6 +34,7 @@ def test_what_the_chart_renders_fits_the_schemas(values: Path) -> None:
         ("Deployment", ("spec", "template", "spec"), "serviceAcountName"),
         ("StatefulSet", ("spec",), "replica"),
         ("ServiceMonitor", ("spec",), "endpoint"),
+        ("PodMonitor", ("spec",), "podMetricsEndpoint"),
         ("Kafka", ("spec", "kafka"), "replicas"),
         ("KafkaConnect", ("spec",), "externalConfiguration"),
         ("KafkaNodePool", ("spec",), "role"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -95,3 +96,54 @@ def test_connects_rest_interface_is_open_to_the_chart_where_strimzi_would_close_
     for pod in pods(rendered(*words)):
         assert of["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
     assert given["ports"] == [{"port": 8083}]
+
+
+def _one(manifests: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    [found] = [each for each in manifests if each["kind"] == kind]
+    return found
+
+
+def test_prometheus_reads_connects_workers_by_the_rules_of_the_line() -> None:
+    manifests = rendered(*STRIMZI)
+    config = _one(manifests, "KafkaConnect")["spec"]["metricsConfig"]
+    assert config["type"] == "jmxPrometheusExporter"
+    of = config["valueFrom"]["configMapKeyRef"]
+    maps = {e["metadata"]["name"]: e["data"] for e in manifests if e["kind"] == "ConfigMap"}
+    rules = maps[of["name"]][of["key"]]
+    assert yaml.safe_load(rules) == yaml.safe_load((ROOT / "docker/jmx/connect.yml").read_text())
+    [endpoint] = _one(manifests, "PodMonitor")["spec"]["podMetricsEndpoints"]
+    # Strimzi 1.2.0, MetricsModel.java: METRICS_PORT_NAME.
+    assert (endpoint["port"], endpoint["path"]) == ("tcp-prometheus", "/metrics")
+    scraped = yaml.safe_load((ROOT / "docker/prometheus/prometheus.yml").read_text())
+    [job] = [each["replacement"] for each in endpoint["relabelings"]]
+    assert job in [each["job_name"] for each in scraped["scrape_configs"]]
+
+
+def test_the_rules_make_the_series_that_the_reference_names() -> None:
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
+    section = page.partition("## Kafka Connect and Debezium")[2].partition("<!-- generated")[0]
+    named = re.findall(r"`debezium_([a-z]+)`", section)
+    assert len(named) > 10
+    [debezium] = [rule for rule in yaml.safe_load((ROOT / "docker/jmx/connect.yml").read_text())
+                  ["rules"] if rule["name"] == "debezium_$4"]  # fmt: skip
+    attributes = debezium["pattern"].rpartition("(")[2].rstrip(")").lower().split("|")
+    assert sorted(named) == sorted(attributes)
+
+
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [
+        (("-set", "serviceMonitor.enabled=false"), {"ConfigMap"}),
+        (("-set", "strimzi.connect.metrics.enabled=false"), set()),
+        (("-set", "strimzi.connect.metricsConfig.type=strimziMetricsReporter"), {"PodMonitor"}),
+        (("-set", "strimzi.connect.enabled=false"), set()),
+    ],
+)
+def test_what_reads_connects_metrics_is_there_only_where_something_serves_them(
+    words: tuple[str, ...], kinds: set[str]
+) -> None:
+    manifests = rendered(*STRIMZI, *words)
+    found = {each["kind"] for each in manifests if "-connect" in each["metadata"]["name"]}
+    assert found == kinds
+    configured = [e["spec"].get("metricsConfig") for e in manifests if e["kind"] == "KafkaConnect"]
+    assert any(configured) == bool(kinds)
