@@ -25,7 +25,11 @@ def test_kafka_is_that_of_the_tests_and_of_the_image() -> None:
     assert f'name="connect-runtime" rev="{kafka}"' in tested
     values = yaml.safe_load((CHART / "values.yaml").read_text())["strimzi"]
     assert (values["kafka"]["version"], values["connect"]["version"]) == (kafka, kafka)
+    # The schemas are those of that operator.
+    schemas = (ROOT / "tests" / "chart" / "ivy.xml").read_text()
+    assert f'org="io.strimzi" name="api" rev="{operator}"' in schemas
     page = (ROOT / "docs" / "how-to" / "kubernetes.md").read_text()
+    assert f"Strimzi {operator} (`kafka.strimzi.io/v1`)" in page
     assert f"Kafka {kafka}" in page
     assert f"`{operator}-kafka-{kafka}`" in page
 
