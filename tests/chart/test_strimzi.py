@@ -95,11 +95,45 @@ def test_connects_rest_interface_is_open_to_the_chart_where_strimzi_would_close_
     words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
     rules = [each["spec"] for each in rendered(*words) if each["kind"] == "NetworkPolicy"]
     [rule] = [each for each in rules if "strimzi.io/kind" in each["podSelector"]["matchLabels"]]
-    [given] = rule["ingress"]
-    [of] = given["from"]
+    rest, metrics = rule["ingress"]
+    ours, workers, operator = rest["from"]
     for pod in pods(rendered(*words)):
-        assert of["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
-    assert given["ports"] == [{"port": 8083}]
+        assert ours["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert rest["ports"] == [{"port": 8083}]
+    # What Strimzi 1.2.0 allows, KafkaConnectCluster.java: generateNetworkPolicy().
+    assert workers["podSelector"] == rule["podSelector"]
+    assert operator["podSelector"] == {"matchLabels": {"strimzi.io/kind": "cluster-operator"}}
+    assert operator["namespaceSelector"] == {}
+    assert metrics == {"ports": [{"port": 9404}]}
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "restarts"),
+    [(("enabled=true", "create=false"), False), (("enabled=false",), True)],
+)
+def test_either_the_watchdog_restarts_failed_tasks_or_strimzi_does(
+    watchdog: tuple[str, ...], restarts: bool, connectors: Path
+) -> None:
+    sets = [word for each in watchdog for word in ("-set", f"watchdog.{each}")]
+    manifests = rendered(*STRIMZI, "-f", str(connectors), *sets)
+    made = [each["spec"] for each in manifests if each["kind"] == "KafkaConnector"]
+    assert made
+    assert all(each["autoRestart"] == {"enabled": restarts} for each in made)
+    # None is stopped: Strimzi resumes what the watchdog has stopped for a repair and left so.
+    assert not any("state" in each for each in made)
+    assert any(pod["spec"]["containers"][0]["name"] == "watchdog" for pod in pods(manifests)) != (
+        restarts
+    )
+    policies = [each["metadata"]["name"] for each in manifests if each["kind"] == "NetworkPolicy"]
+    assert "shop-shardmerge-connect" in policies
+
+
+def test_the_watchdog_reaches_a_connect_that_another_release_has(connectors: Path) -> None:
+    """A connector's resource is in the namespace of its KafkaConnect: Strimzi looks there only."""
+    smallest = ("-f", str(CHART / "ci" / "smallest.yaml"), "-f", str(connectors), *BY_WATCHDOG)
+    manifests = rendered(*smallest, "-set", "strimzi.clusterName=theirs")
+    policy = _one(manifests, "NetworkPolicy")["spec"]
+    assert policy["podSelector"]["matchLabels"]["strimzi.io/cluster"] == "theirs"
 
 
 def _one(manifests: list[dict[str, Any]], kind: str) -> dict[str, Any]:
