@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ PARTS = ("Deployment", "StatefulSet")
 BY_WATCHDOG = ("-set", "watchdog.create=false")
 
 
+@cache
 def helm(*words: str, release: str = "shop") -> subprocess.CompletedProcess[str]:
-    """What Helm's packages make of the chart (``tools/render``)."""
+    """What Helm's packages make of the chart (``tools/render``). The files must not change."""
     command = [str(BUILT / "bin" / "render"), "-kube-version", KUBERNETES, *words]
     command += [release, str(CHART)]
     return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -55,7 +55,11 @@ def test_a_field_that_no_resource_has_would_be_found(
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
 def test_no_container_is_root_or_writes_into_its_image(values: Path) -> None:
     for pod in pods(rendered("-f", str(values))):
-        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        of_all = pod["spec"]["securityContext"]
+        assert (of_all["runAsNonRoot"], of_all["runAsUser"]) == (True, 10001)
+        assert of_all["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert pod["spec"]["enableServiceLinks"] is False
         for container in pod["spec"]["containers"]:
             context = container["securityContext"]
             assert context["readOnlyRootFilesystem"] is True
@@ -65,6 +69,11 @@ def test_no_container_is_root_or_writes_into_its_image(values: Path) -> None:
             mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
             assert container["workingDir"] in mounted
             assert "/tmp" in mounted
+            # A node's disk is not filled, and the scheduler knows what a pod needs.
+            [tmp] = [each for each in pod["spec"]["volumes"] if each["name"] == "tmp"]
+            assert tmp["emptyDir"].keys() == {"sizeLimit"}
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+            assert "memory" in container["resources"]["limits"]
 
 
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
@@ -174,6 +183,9 @@ def test_another_pipeline_file_gives_new_pods() -> None:
     [
         ((), "--set-file pipeline=FILE"),
         (("-set", "pipeline=x", "-set", "sink.kind=job"), "sink.kind"),
+        (("-set", "pipeline=password = 'x'"), "in the line of password"),
+        (("-set", 'pipeline=s = {key_password= "x"}'), "in the line of key_password"),
+        (("-set", 'pipeline="sasl.password" = "x"'), "in the line of password"),
         (
             ("-set", 'pipeline=kind = "iceberg"', "-set", "sink.kind=sparkApplication"),
             "no Iceberg targets",
@@ -195,3 +207,32 @@ def test_the_chart_is_of_the_version_of_the_project() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     spark = values["sink"]["sparkApplication"]["sparkVersion"]
     assert f"\npyspark=={spark} " in (ROOT / "requirements.lock").read_text()
+
+
+@pytest.mark.parametrize(
+    "line", ['password = "env:A"', "password = 'file:/a'", 'password = ""', '# password = "x"',
+             'connect_password = "${vault:secret/s1:password}"']
+)  # fmt: skip
+def test_a_reference_to_a_password_is_no_password(line: str, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"pipeline": f"[[source]]\n{line}\n"}))
+    [config] = [each["data"] for each in rendered("-f", str(values)) if each["kind"] == "ConfigMap"]
+    assert line in config["pipeline.toml"]
+
+
+@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
+def test_no_pod_asks_for_more_memory_than_it_may_have(values: Path) -> None:
+    """Values are merged: a request of the values stands beside a limit of the chart."""
+    sizes = {"Mi": 1, "Gi": 1024}
+    found = []
+    for manifest in rendered("-f", str(values)):
+        spec = manifest.get("spec", {})
+        pod = spec.get("template", {}).get("spec", {})
+        holders = [*pod.get("containers", []), spec]
+        found += [each["resources"] for each in holders if each.get("resources")]
+    assert found
+    for each in found:
+        amounts = [each.get(kind, {}).get("memory") for kind in ("requests", "limits")]
+        if all(amounts):
+            wanted, most = (int(amount[:-2]) * sizes[amount[-2:]] for amount in amounts)
+            assert wanted <= most
