@@ -80,3 +80,14 @@ def test_connectors_of_a_cluster_that_nobody_names_are_refused(connectors: Path)
     named = rendered(*given, "-set", "strimzi.clusterName=ours")
     labels = [e["metadata"]["labels"] for e in named if e["kind"] == "KafkaConnector"]
     assert {each["strimzi.io/cluster"] for each in labels} == {"ours"}
+
+
+def test_two_releases_with_spark_applications_share_what_their_values_name_only() -> None:
+    given = ("-f", str(CHART / "ci" / "spark-operator.yaml"))
+    ours, others = (rendered(*given, release=name) for name in ("shop", "orders"))
+    assert set(map(name_of, ours)) & set(map(name_of, others)) == set()
+    assert not [
+        selector
+        for selector in selectors(ours)
+        if any(selector.takes(each.labels) for each in workloads(others))
+    ]
