@@ -63,6 +63,12 @@ def test_a_resource_that_names_a_workload_selects_that_one(
     """A Service, a budget, a workload's own selector, and where its pods are to run."""
     for selector in selectors(manifests):
         kind, name = selector.of.split()
+        if kind in ("KafkaNodePool", "KafkaConnect"):
+            assert _selected(selector, manifests) == [selector.of]
+        is_of_connect = selector.place == ("spec", "podSelector") and name.endswith("-connect")
+        if kind == "PodMonitor" or is_of_connect:
+            [selected] = _selected(selector, manifests)
+            assert selected.startswith("KafkaConnect ")
         if kind not in (*PARTS, "Service", "PodDisruptionBudget"):
             continue
         [selected] = _selected(selector, manifests)
