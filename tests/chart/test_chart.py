@@ -236,3 +236,19 @@ def test_no_pod_asks_for_more_memory_than_it_may_have(values: Path) -> None:
         if all(amounts):
             wanted, most = (int(amount[:-2]) * sizes[amount[-2:]] for amount in amounts)
             assert wanted <= most
+
+
+def test_what_the_values_say_of_nodes_and_priority_is_said_of_the_pods() -> None:
+    """Of the agents' pods, and of both roles of a SparkApplication."""
+    found = []
+    for name, kind in (("strimzi", "StatefulSet"), ("spark-operator", "SparkApplication")):
+        manifests = rendered("-f", str(CHART / "ci" / f"{name}.yaml"))
+        [spec] = [each["spec"] for each in manifests if each["kind"] == kind]
+        found += (
+            [spec["template"]["spec"]] if "template" in spec else [spec["driver"], spec["executor"]]
+        )
+    assert len(found) == 3
+    for pod in found:
+        assert pod["nodeSelector"] == {"example.com/disk": "fast"}
+        assert pod["tolerations"] == [{"key": "data", "operator": "Exists"}]
+        assert pod["priorityClassName"] == "important"
