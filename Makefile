@@ -132,9 +132,11 @@ test-chart: $(ARTIFACTS) | java ## The Helm chart: rendered, and held against th
 build/chart/.ready: $(wildcard tests/go/go.txt tests/chart/*.txt tests/chart/*.xml tests/chart/*_schemas.py tests/chart/schemas.py) \
 		$(wildcard tests/chart/java/* tests/chart/tools/* tests/chart/tools/*/*) tests/go_tools.sh $(READY)
 	@bash tests/go_tools.sh tests/chart/tools $(@D)/bin
-	@rm -rf $(@D)/models $(@D)/wheels
+	@rm -rf $(@D)/models $(@D)/wheels $(@D)/java
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --target $(@D)/models \
 		-r tests/chart/models.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-compile --target $(@D)/java \
+		-r tests/chart/java.txt
 	@$(PY) -m pip download --quiet --disable-pip-version-check --require-hashes --no-deps --dest $(@D)/wheels \
 		-r tests/chart/kubernetes.txt
 	@PYTHONPATH=. $(PY) -m tests.chart.schemas $(@D)
@@ -320,6 +322,8 @@ lock: $(READY) ## requirements.lock anew from pyproject.toml, and what builds th
 		tests/chart/models.in -o tests/chart/models.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-deps tests/chart/kubernetes.in -o tests/chart/kubernetes.txt
+	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-deps tests/chart/java.in -o tests/chart/java.txt
 	@$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		tests/go/go.in -o tests/go/go.txt
 

@@ -4,14 +4,14 @@
 # Build from the project's root: docker build -f docker/connect.Dockerfile .
 # For Strimzi's KafkaConnect, which starts workers by its own scripts: --target strimzi
 #
-# DEBEZIUM_IMAGE: Debezium's image of Kafka Connect.
+# DEBEZIUM_IMAGE: Debezium's image of Kafka Connect. Debezium and Strimzi publish in quay.io only.
 # STRIMZI_IMAGE: Strimzi's image of Kafka; its tag names the operator's version and Kafka's.
 # JDK_IMAGE, MAVEN_IMAGE: what compiles and fetches.
 # …_DIGEST: the digest that pins an image, as sha256:… ("" takes the tag as it is).
 # VERSION, REVISION: what the labels say: the release and the commit.
-ARG DEBEZIUM_IMAGE=debezium/connect:3.6.1.Final
+ARG DEBEZIUM_IMAGE=quay.io/debezium/connect:3.6.1.Final
 ARG DEBEZIUM_DIGEST=""
-ARG STRIMZI_IMAGE=strimzi/kafka:1.2.0-kafka-4.3.1
+ARG STRIMZI_IMAGE=quay.io/strimzi/kafka:1.2.0-kafka-4.3.1
 ARG STRIMZI_DIGEST=""
 ARG JDK_IMAGE=eclipse-temurin:17-jdk
 ARG JDK_DIGEST=""

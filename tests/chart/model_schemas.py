@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from cloudcoil.models.prometheus_operator.v1 import ServiceMonitor
+from cloudcoil.models.prometheus_operator.v1 import PodMonitor, ServiceMonitor
 from kubeflow_spark_api.models.spark_v1beta2_spark_application import SparkV1beta2SparkApplication
 
 KINDS = {
+    "podmonitor-monitoring-v1": PodMonitor,
     "servicemonitor-monitoring-v1": ServiceMonitor,
     "sparkapplication-sparkoperator-v1beta2": SparkV1beta2SparkApplication,
 }

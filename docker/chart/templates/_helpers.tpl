@@ -16,6 +16,19 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- end -}}
 
+{{- /* Of Kafka and Connect: what Strimzi names its pods, Services and topics by. */ -}}
+{{- define "shardmerge.cluster" -}}
+{{- .Values.strimzi.clusterName | default (include "shardmerge.name" .) -}}
+{{- end -}}
+
+{{- /* Constraints of .constraints; one without a labelSelector gets .labels. */ -}}
+{{- define "shardmerge.spread" -}}
+{{- $labels := .labels -}}
+{{- range .constraints }}
+- {{ (hasKey . "labelSelector" | ternary . (set (deepCopy .) "labelSelector" (dict "matchLabels" $labels))) | toJson }}
+{{- end }}
+{{- end -}}
+
 {{- define "shardmerge.image" -}}
 {{- $of := .image -}}
 {{- if $of.digest -}}{{ $of.repository }}@{{ $of.digest }}
@@ -77,6 +90,7 @@ runAsNonRoot: true
 runAsUser: 10001
 runAsGroup: 10001
 fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
@@ -107,6 +121,13 @@ tolerations: {{ toYaml . | nindent 2 }}
 {{- with $of.affinity }}
 affinity: {{ toYaml . | nindent 2 }}
 {{- end }}
+{{- with $of.topologySpreadConstraints }}
+topologySpreadConstraints:
+  {{- include "shardmerge.spread" (dict "constraints" . "labels" (include "shardmerge.selector" $ | fromYaml)) | nindent 2 }}
+{{- end }}
+{{- with $of.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- end -}}
 
 {{- define "shardmerge.podMeta" -}}
@@ -123,6 +144,9 @@ annotations:
 {{- define "shardmerge.budget" -}}
 {{- $of := index .root.Values .part -}}
 {{- if $of.podDisruptionBudget.enabled }}
+{{- if has (toString $of.podDisruptionBudget.maxUnavailable) (list "0" "0%") }}
+{{- fail (printf "%s.podDisruptionBudget.maxUnavailable is 0: no node with such a pod could be drained" .part) }}
+{{- end }}
 ---
 apiVersion: policy/v1
 kind: PodDisruptionBudget
@@ -132,6 +156,8 @@ metadata:
     {{- include "shardmerge.labels" . | nindent 4 }}
 spec:
   maxUnavailable: {{ $of.podDisruptionBudget.maxUnavailable }}
+  # Pods that are not ready, because Kafka is away, would otherwise keep their nodes from being drained.
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       {{- include "shardmerge.selector" . | nindent 6 }}

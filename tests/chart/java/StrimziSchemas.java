@@ -3,10 +3,6 @@ import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonSubTypes;
 import com.fasterxml.jackson.annotation.JsonTypeInfo;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import io.strimzi.api.kafka.model.connect.KafkaConnect;
-import io.strimzi.api.kafka.model.connector.KafkaConnector;
-import io.strimzi.api.kafka.model.kafka.Kafka;
-import io.strimzi.api.kafka.model.nodepool.KafkaNodePool;
 import io.strimzi.crdgenerator.annotations.PresentInVersions;
 import io.strimzi.crdgenerator.annotations.RequiredInVersions;
 import java.io.File;
@@ -33,8 +29,10 @@ public final class StrimziSchemas {
     private StrimziSchemas() {}
 
     public static void main(String[] arguments) throws Exception {
-        for (Class<?> kind :
-                List.of(Kafka.class, KafkaConnect.class, KafkaConnector.class, KafkaNodePool.class)) {
+        // By name: the compiler may be older than these classes.
+        for (String which :
+                List.of("kafka.Kafka", "connect.KafkaConnect", "connector.KafkaConnector", "nodepool.KafkaNodePool")) {
+            Class<?> kind = Class.forName("io.strimzi.api.kafka.model." + which);
             Map<String, Object> properties = new TreeMap<>();
             properties.put("apiVersion", Map.of("enum", List.of("kafka.strimzi.io/v1")));
             properties.put("kind", Map.of("enum", List.of(kind.getSimpleName())));
