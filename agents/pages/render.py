@@ -26,7 +26,7 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import RENEWED_S
 
 from .asset_files import assets
-from .plots import plots
+from .plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, parts, plots
 from .visitor import NOBODY, Visitor
 
 MOST_NAMES = 200
@@ -175,6 +175,7 @@ def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str
         summary=summary(target, frame.now_ms),
         matrix=matrix(target, asked.search, every_column=asked.every_column, page=asked.page),
         plots=plots(target.samples),
+        parts=parts(target.samples),
         lanes=lanes(target),
         changes=changes(target),
         runs=runs(entries),
@@ -254,7 +255,10 @@ def _environment() -> Environment:
         coded=coded,
         count=_count,
         number=_number,
+        amount=_amount,
         rate=_rate,
+        plot_size=(WIDTH, HEIGHT),
+        field={"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM},
         seconds=_seconds,
         link=_link,
         event_words=_event_words,
@@ -280,6 +284,11 @@ def _count(number: int, word: str) -> str:
 
 def _number(number: float) -> str:
     return f"{number:,.0f}"
+
+
+def _amount(number: float) -> str:
+    """A number with as many digits as a reader needs: one behind the point below 10."""
+    return f"{number:,.1f}".removesuffix(".0") if number < 10 else _number(number)
 
 
 def _rate(rows_per_s: float | None) -> str:

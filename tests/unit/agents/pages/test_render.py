@@ -203,6 +203,18 @@ def test_the_page_tells_who_waits_for_whom():
     assert "waits for the target to reach version 19" in text
 
 
+def test_the_plots_have_axes_with_units_and_the_numbers_as_a_table():
+    page = target_page(FRAME, target_of(example()))
+    part = page[page.index('id="rates"') : page.index('id="timeline"')]
+    labels = [re.findall(rf'class="{kind}"[^>]*>([^<]+)<', part) for kind in ("unit", "time")]
+    assert labels[0] == ["rows/s", "rows", "s"]
+    assert {text[-3:] for text in labels[1]} == {":00"}
+    told = re.findall('aria-label="([^"]+)"', part)
+    assert told[0].startswith("Rows per second: now ")
+    assert told[2] == "Lag: now 158, at most 158 s. The table below has the numbers."
+    assert part.count('<tr><th scope="row">') == 12
+
+
 def test_the_time_line_tells_execution_shard_by_shard():
     text = Tags(target_page(FRAME, target_of(example()))).text
     part = text[text.index("Changes, shard by shard") : text.index("Decisions, newest first")]
