@@ -229,11 +229,11 @@ def progress(found: ExampleLine, now_ms: int) -> None:
             code="SM-1601",
         ),
         held.shard: ShardProgress(
-            held.shard, 12, held.reason, held.hint, held.position, now_ms - 5_400_000,
+            held.shard, 12, held.reason, held.hint, held.position, held.ts_ms,
             code=held.code,
         ),
         paused.shard: ShardProgress(
-            paused.shard, 77, paused.reason, paused.hint, None, now_ms - 5_400_000,
+            paused.shard, 77, paused.reason, paused.hint, None, paused.ts_ms,
             code=paused.code,
         ),
     }  # fmt: skip
@@ -249,7 +249,11 @@ def progress(found: ExampleLine, now_ms: int) -> None:
             for name in gates
         )
         executed = renames.version - 1
-        found.view.apply(SinkProgress(ORDERS, executed, rows, open_, shards, at))
+        found.view.apply(
+            SinkProgress(
+                ORDERS, executed, rows, open_, shards, at, writer="10.0.0.5", standbys=("10.0.0.6",)
+            )
+        )
         found.view.apply(SinkProgress(ITEMS, other.version, report * 10, (), (), at))
 
 
@@ -271,7 +275,7 @@ def failing(found: ExampleLine, now_ms: int) -> None:
     target = found.view.target(str(ITEMS))
     assert target is not None
     record = SinkProgress(ITEMS, target.version, 600, (), (), now_ms, failure)
-    found.view.apply(record)
+    found.view.apply(replace(record, writer="10.0.0.5", standbys=("10.0.0.6",)))
 
 
 def wide(shards: int, columns: int, odd: int = 100) -> StatusView:

@@ -12,7 +12,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from shardmerge.agents.holds.reports import HoldReport
 from shardmerge.agents.preview.shapes import ShownPlan
-from shardmerge.agents.status.ages import age, moment
+from shardmerge.agents.status.ages import age, moment, ms_of
 from shardmerge.agents.status.column_history import ColumnEvent
 from shardmerge.agents.status.execution import Stand, StandingGroup
 from shardmerge.agents.status.matrix import Cell, matrix
@@ -252,6 +252,7 @@ def _environment() -> Environment:
     found.globals.update(
         age=age,
         moment=moment,
+        ms_of=ms_of,
         coded=coded,
         count=_count,
         number=_number,

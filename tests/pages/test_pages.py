@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.example_pages import ITEMS, ORDERS, ExampleLine, items, orders, wide
-from tests.pages.conftest import LOOKS, keep
+from tests.pages.conftest import LOOKS, without_fault
 from tests.served_pages import served
 
 PATHS = {
@@ -25,21 +24,13 @@ PATHS = {
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("name", PATHS)
 def test_axe_finds_nothing_and_nothing_sticks_out(
-    browser: Browser, url: str, name: str, look: str, pictures: Path | None
+    browser: Browser, url: str, name: str, look: str
 ) -> None:
     context = browser.new_context(**LOOKS[look])
     page = context.new_page()
     page.goto(url + PATHS[name])
     expect(page.locator("#live")).to_have_text("live")
-    for details in page.locator("details").all()[:20]:
-        details.evaluate("node => node.open = true")
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
-    width = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-    assert width[0] <= width[1]
-    if pictures is not None:
-        page.reload()
-        keep(page, pictures, name, look)
+    without_fault(page)
     context.close()
 
 
@@ -68,7 +59,7 @@ def test_the_search_shows_what_fits_while_it_is_typed(url: str, page: Page) -> N
     assert page.locator("#search").input_value() == "orders_1"
 
 
-def test_a_pasted_statement_is_planned(url: str, page: Page, pictures: Path | None) -> None:
+def test_a_pasted_statement_is_planned(url: str, page: Page) -> None:
     page.goto(f"{url}/plan")
     page.get_by_label("Target").select_option(str(ORDERS))
     page.get_by_label("Shards whose name contains").fill("orders_3")
@@ -78,8 +69,6 @@ def test_a_pasted_statement_is_planned(url: str, page: Page, pictures: Path | No
     page.locator("summary", has_text="Ways out").first.click()
     expect(page.locator("main")).to_contain_text("shardmerge command replace")
     assert Axe().run(page).violations_count == 0
-    if pictures is not None:
-        page.screenshot(path=pictures / "page-planned-desktop.png", full_page=True)
 
 
 def test_the_ways_out_are_reached_from_the_overview(url: str, page: Page) -> None:

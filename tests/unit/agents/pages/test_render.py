@@ -3,13 +3,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
+from shardmerge.agents.holds.answers import Answers
+from shardmerge.agents.holds.reports import hold_reports
 from shardmerge.agents.pages.render import (
     MOST_ENTRIES,
     Asked,
     Frame,
+    holds_page,
     missing_page,
     overview_page,
     target_page,
@@ -246,6 +250,21 @@ def test_a_change_on_a_thousand_shards_stays_short():
     assert "passed 900 shards:" in text
     assert "100 shards have not made it:" in text
     assert len(page.encode()) < before + 60_000
+
+
+def test_the_page_of_holds_tells_since_when_as_the_other_pages_do():
+    line = example()
+    reports = list(
+        hold_reports(
+            Answers(line.line.pipeline, line.state.targets[ORDERS]),
+            {21: NOW_MS - 5_400_000},
+            Path("/etc/shop.toml"),
+            None,
+        )
+    )
+    text = Tags(holds_page(FRAME, str(ORDERS), reports)).text
+    assert "for 1 h 30 min, since 2026-11-18 09:36:40 UTC" in text
+    assert "Choose another shard" not in text
 
 
 def test_the_page_of_a_target_that_flows_says_so():
