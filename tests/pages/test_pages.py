@@ -93,6 +93,23 @@ def test_everything_is_reached_with_the_keyboard(url: str, page: Page) -> None:
     assert "search" in seen
 
 
+def test_the_shards_of_a_change_unfold_with_the_keyboard_and_stay_so(
+    url: str, line: ExampleLine, page: Page
+) -> None:
+    page.goto(url + PATHS["target"])
+    expect(page.locator("#live")).to_have_text("live")
+    folded = page.locator("#lack-13")
+    expect(folded).to_contain_text("3 more")
+    page.locator("#lack-13 summary").focus()
+    page.keyboard.press("Enter")
+    expect(folded.locator("small")).to_have_text(f"{orders(11)}, {orders(5)}, {orders(9)}")
+    line.run(orders(10), "ALTER TABLE orders_10 ADD COLUMN level INT")
+    made = page.locator("#change-13")
+    expect(made).to_contain_text("6 of 12 live shards", timeout=20_000)
+    expect(folded).to_have_attribute("open", "")
+    expect(folded.locator("small")).to_have_text(f"{orders(5)}, {orders(9)}")
+
+
 def test_the_page_works_without_scripts(browser: Browser, url: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

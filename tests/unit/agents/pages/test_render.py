@@ -234,6 +234,23 @@ def test_the_time_line_tells_execution_shard_by_shard():
     assert "261 rows at most" in rename
 
 
+def test_the_time_line_tells_which_shards_a_ddl_lock_waits_for():
+    line = ExampleLine(pipeline("pessimistic"))
+    for number in range(3):
+        line.table(orders(number), "id INT PRIMARY KEY")
+    line.run(orders(0), "ALTER TABLE orders_0 ADD COLUMN level INT")
+    held = target_of(line).held[0]
+    told = ShardProgress(
+        held.shard, 5, held.reason, held.hint, held.position, NOW_MS - 60_000, 7, code=held.code
+    )
+    line.view.apply(SinkProgress(ORDERS, 4, 0, (), (told,), NOW_MS))
+    text = Tags(target_page(FRAME, target_of(line))).text
+    part = text[text.index("Changes, shard by shard") : text.index("Decisions, newest first")]
+    assert "waits for the lock 1 shard: s1/app.orders_0 for 1 min, since" in part
+    assert "SM-1213: waits for the DDL lock of merged.orders" in part
+    assert "2 shards have not made it: s1/app.orders_2 , s2/app.orders_1" in part
+
+
 def test_a_change_on_a_thousand_shards_stays_short():
     """The page names the first shards of each state, and keeps others folded up."""
     line = ExampleLine(pipeline())
