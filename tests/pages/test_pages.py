@@ -45,7 +45,7 @@ def test_a_page_follows_what_happens_and_keeps_what_was_opened_and_where_one_sta
     page.locator("#search").focus()
     line.run(orders(3), "ALTER TABLE orders_3 ADD COLUMN other INT")
     line.run(items(1), "ALTER TABLE items_1 ADD COLUMN colour VARCHAR(10)")
-    expect(page.locator("#timeline ~ table")).to_contain_text("ADD COLUMN colour", timeout=20_000)
+    expect(page.locator("#decisions ~ table")).to_contain_text("ADD COLUMN colour", timeout=20_000)
     expect(history).to_have_attribute("open", "")
     assert page.evaluate("document.activeElement.id") == "search"
 
