@@ -174,6 +174,10 @@ build/pages-api/.installed: tests/pages/api-requirements.txt $(READY)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
+.PHONY: pictures
+pictures: build/pages/.installed ## The pictures of the pages in docs/pictures anew (needs chromium)
+	PYTHONPATH=build/pages:. $(PY) -m tests.pages.pictures docs/pictures
+
 .PHONY: test-proxy
 test-proxy: $(READY) build/pages/.installed build/proxy/.ready ## The pages behind a real OIDC proxy, in a real browser (needs chromium)
 	PYTHONPATH=build/pages $(PY) -m pytest tests/proxy $(ARGS)

@@ -19,7 +19,6 @@ from shardmerge.agents.preview.simulated_agents import (
 )
 from shardmerge.agents.status.view import StatusView
 from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -34,6 +33,7 @@ from shardmerge.schemas.records.progress import (
 )
 
 NOW_MS = 1_795_000_000_000
+REPORTS = 240
 ORDERS = TargetTable("merged", "orders")
 ITEMS = TargetTable("merged", "items")
 _FILE = """
@@ -167,75 +167,103 @@ def example(shards: int = 12, now_ms: int = NOW_MS) -> ExampleLine:
     """A target with every kind of cell, a held shard, debts and waits; and one that flows."""
     found = ExampleLine(pipeline(), now_ms)
     for number in range(shards):
-        found.table(orders(number), _ORDERS)
+        extra = ", old INT" if number == shards - 1 else ""
+        found.table(orders(number), _ORDERS + extra)
     for number in range(3):
         found.table(items(number), "id INT PRIMARY KEY, name VARCHAR(40)")
         found.run(items(number), f"ALTER TABLE items_{number} ADD COLUMN price INT", 1)
+    flowing(found, 0)
     for number in range(5):
         found.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN level INT", 60)
+        flowing(found, 2 + number)
     found.run(orders(0), "ALTER TABLE orders_0 MODIFY total BIGINT NOT NULL")
+    flowing(found, 8)
     found.run(orders(1), "ALTER TABLE orders_1 RENAME COLUMN customer TO buyer")
     found.run(orders(2), "ALTER TABLE orders_2 DROP COLUMN note")
     found.run(orders(7), "ALTER TABLE orders_7 ADD COLUMN level DATE")
     found.command(ORDERS, CommandKind.PAUSE, orders(9))
+    last = orders(shards - 1)
+    found.run(last, f"ALTER TABLE {last.table} DROP COLUMN old")
     found.run(ShardId("s1", "app", "other"), "CREATE TABLE other (id INT)")
     progress(found, now_ms)
     return found
 
 
 def progress(found: ExampleLine, now_ms: int) -> None:
-    """What the sink tells of the example, several times."""
+    """What the sink tells of the example, every second for some minutes."""
     target = found.view.target(str(ORDERS))
     other = found.view.target(str(ITEMS))
     assert target is not None
     assert other is not None
-    for report in range(60):
-        at = now_ms - (60 - report) * 1000
-        rows = 1_000_000 + report * (900 + 37 * (report % 7))
-        parked = max(0, report - 20) * 25
+    gates = {shard.shard: shard for shard in target.shards}
+    renames, held, paused = gates[orders(1)], gates[orders(7)], gates[orders(9)]
+    open_ = (
+        StatementProgress(
+            renames.version,
+            0,
+            "ALTER TABLE `merged`.`orders` RENAME COLUMN `customer` TO `buyer`",
+            StatementKind.EXPANDING,
+            "executing",
+            "waits for a metadata lock, since 31 s",
+            now_ms - 32_000,
+        ),
+        StatementProgress(
+            target.version,
+            0,
+            "ALTER TABLE `merged`.`orders` DROP COLUMN `old`",
+            StatementKind.CONTRACTING,
+            "debt",
+            f"waits for rows of {held.shard} before {held.position}",
+            now_ms - 900_000,
+            "SM-1621",
+        ),
+    )
+    waiting = {
+        renames.shard: ShardProgress(
+            renames.shard,
+            12,
+            f"waits for the target to reach version {renames.version}",
+            "",
+            renames.position,
+            now_ms - 30_000,
+            code="SM-1601",
+        ),
+        held.shard: ShardProgress(
+            held.shard, 12, held.reason, held.hint, held.position, held.ts_ms,
+            code=held.code,
+        ),
+        paused.shard: ShardProgress(
+            paused.shard, 77, paused.reason, paused.hint, None, paused.ts_ms,
+            code=paused.code,
+        ),
+    }  # fmt: skip
+    rows = 1_000_000
+    for report in range(REPORTS):
+        at = now_ms - (REPORTS - report) * 1000
+        rows += 300 + 40 * (report * 7 % 11) + (900 if report // 40 % 2 else 0)
+        parked = {held.shard: max(0, report - 80) * 25, renames.shard: max(0, report - 210) * 9}
+        shards = tuple(
+            replace(
+                waiting.get(name, ShardProgress(name, 5_000 + rows)), parked=parked.get(name, 0)
+            )
+            for name in gates
+        )
+        executed = renames.version - 1
         found.view.apply(
             SinkProgress(
-                ORDERS,
-                target.version - 1,
-                rows,
-                (
-                    StatementProgress(
-                        target.version - 1,
-                        0,
-                        "ALTER TABLE `merged`.`orders` DROP COLUMN `old`",
-                        StatementKind.CONTRACTING,
-                        "debt",
-                        "waits for rows of s2/app.orders_7 before binlog.000002:44",
-                        now_ms - 900_000,
-                        "SM-1501",
-                    ),
-                ),
-                (
-                    ShardProgress(orders(0), 5_000),
-                    ShardProgress(
-                        orders(7),
-                        12,
-                        "held by version 20",
-                        "see the hold",
-                        SourcePosition(0, "binlog.000002", 44, 0),
-                        now_ms - 5_400_000,
-                        parked,
-                    ),
-                    ShardProgress(
-                        orders(4),
-                        12,
-                        "waits until the target can reach version 19",
-                        "",
-                        SourcePosition(0, "binlog.000002", 40, 0),
-                        now_ms - 30_000,
-                        40,
-                        0,
-                    ),
-                ),
-                at,
+                ORDERS, executed, rows, open_, shards, at, writer="10.0.0.5", standbys=("10.0.0.6",)
             )
         )
         found.view.apply(SinkProgress(ITEMS, other.version, report * 10, (), (), at))
+
+
+def flowing(found: ExampleLine, after_s: int) -> None:
+    """What the sink tells of ``merged.orders`` when everything is executed and applied."""
+    target = found.view.target(str(ORDERS))
+    assert target is not None
+    shards = tuple(ShardProgress(shard.shard, 5_000) for shard in target.shards)
+    at = found.now_ms + after_s * 1000
+    found.view.apply(SinkProgress(ORDERS, target.version, 0, (), shards, at))
 
 
 def failing(found: ExampleLine, now_ms: int) -> None:
@@ -247,7 +275,7 @@ def failing(found: ExampleLine, now_ms: int) -> None:
     target = found.view.target(str(ITEMS))
     assert target is not None
     record = SinkProgress(ITEMS, target.version, 600, (), (), now_ms, failure)
-    found.view.apply(record)
+    found.view.apply(replace(record, writer="10.0.0.5", standbys=("10.0.0.6",)))
 
 
 def wide(shards: int, columns: int, odd: int = 100) -> StatusView:

@@ -12,11 +12,12 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from shardmerge.agents.holds.reports import HoldReport
 from shardmerge.agents.preview.shapes import ShownPlan
-from shardmerge.agents.status.ages import age, moment
+from shardmerge.agents.status.ages import age, moment, ms_of
 from shardmerge.agents.status.column_history import ColumnEvent
+from shardmerge.agents.status.execution import Stand, StandingGroup
 from shardmerge.agents.status.matrix import Cell, matrix
 from shardmerge.agents.status.overview import summary
-from shardmerge.agents.status.timeline import lanes, runs, timeline
+from shardmerge.agents.status.timeline import changes, lanes, runs, timeline
 from shardmerge.agents.status.view import SinksView, TargetView
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ShardMergeError
@@ -25,7 +26,7 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import RENEWED_S
 
 from .asset_files import assets
-from .plots import plots
+from .plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, parts, plots
 from .visitor import NOBODY, Visitor
 
 MOST_NAMES = 200
@@ -50,11 +51,28 @@ _MARKS = {
     "emit": "▲", "hold": "■", "no-op": "○", "released": "▷", "refused": "✗", "executed": "✓",
     "debt": "◷", "waiting": "◷", "executing": "…", "not known": "?",
 }  # fmt: skip
+_STAND_MARKS = {
+    Stand.HERE: "◷", Stand.EARLIER: "◷", Stand.SOMEWHERE: "◷", Stand.OPEN: "…",
+    Stand.PASSED: "✓", Stand.UNREACHED: "…", Stand.UNKNOWN: "?", Stand.LEFT: "",
+}  # fmt: skip
 _EVENTS = {
     "first": "came", "added": "added", "dropped": "dropped", "left out": "left out",
     "renamed": "renamed to {0}", "changed": "changed to {0}", "target": "the target changed",
 }  # fmt: skip
 
+_STANDS = {
+    Stand.HERE: "waits here", Stand.EARLIER: "stands earlier", Stand.SOMEWHERE: "waits",
+    Stand.UNREACHED: "not reached", Stand.OPEN: "open", Stand.PASSED: "passed",
+    Stand.LEFT: "left", Stand.UNKNOWN: "not known",
+}  # fmt: skip
+_WAITS = {
+    "hold": ("held here", "held"), "lock": ("waits for the lock", "waiting"),
+    "gate": ("waits at the gate", "waiting"), "pause": ("paused", "paused"),
+}  # fmt: skip
+_STAND_LOOKS = {
+    Stand.PASSED: "executed", Stand.OPEN: "executing", Stand.HERE: "waiting",
+    Stand.EARLIER: "waiting", Stand.SOMEWHERE: "waiting",
+}  # fmt: skip
 _KINDS = {
     "conflict": "a conflict", "lock": "the DDL lock", "unreadable": "a schema that is not known",
     "pause": "paused",
@@ -157,7 +175,9 @@ def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str
         summary=summary(target, frame.now_ms),
         matrix=matrix(target, asked.search, every_column=asked.every_column, page=asked.page),
         plots=plots(target.samples),
+        parts=parts(target.samples),
         lanes=lanes(target),
+        changes=changes(target),
         runs=runs(entries),
         shown=len(entries),
         part=part,
@@ -232,10 +252,14 @@ def _environment() -> Environment:
     found.globals.update(
         age=age,
         moment=moment,
+        ms_of=ms_of,
         coded=coded,
         count=_count,
         number=_number,
+        amount=_amount,
         rate=_rate,
+        plot_size=(WIDTH, HEIGHT),
+        field={"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM},
         seconds=_seconds,
         link=_link,
         event_words=_event_words,
@@ -243,6 +267,9 @@ def _environment() -> Environment:
         signs=_SIGNS,
         sign={kind: sign for kind, sign, _ in _SIGNS},
         marks=_MARKS,
+        stand_marks=_STAND_MARKS,
+        stand_words=_stand_words,
+        lasted=_lasted,
         most_names=MOST_NAMES,
         most_events=MOST_EVENTS,
         most_open=MOST_OPEN,
@@ -260,12 +287,32 @@ def _number(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def _amount(number: float) -> str:
+    """A number with as many digits as a reader needs: one behind the point below 10."""
+    return f"{number:,.1f}".removesuffix(".0") if number < 10 else _number(number)
+
+
 def _rate(rows_per_s: float | None) -> str:
     return "–" if rows_per_s is None else f"{rows_per_s:,.0f}"
 
 
 def _seconds(lag_s: float | None) -> str:
     return "–" if lag_s is None else f"{lag_s:,.0f} s"
+
+
+def _stand_words(group: StandingGroup) -> tuple[str, str]:
+    """How far shards are, in a few words, and the look of these words."""
+    if group.stand in (Stand.HERE, Stand.SOMEWHERE) and group.kind in _WAITS:
+        return _WAITS[group.kind]
+    return _STANDS[group.stand], _STAND_LOOKS.get(group.stand, "")
+
+
+def _lasted(group: StandingGroup) -> str:
+    """The times between a change and the passing of its gate, such as ``2 s to 6 s``."""
+    if group.fastest_ms is None or group.slowest_ms is None:
+        return ""
+    least, most = age(1, 1 + group.fastest_ms), age(1, 1 + group.slowest_ms)
+    return least if least == most else f"{least} to {most}"
 
 
 def _link(target: TargetView) -> str:

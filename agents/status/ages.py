@@ -33,3 +33,8 @@ def age(ms: int, now_ms: int) -> str:
                 text += f" {rest} {_UNITS[place + 1][1]}"
             return text
     return "0 s"
+
+
+def ms_of(text: str) -> int:
+    """A time in ISO 8601 in milliseconds since 1970; "" gives 0."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000) if text else 0

@@ -69,7 +69,7 @@ class ColumnHistory:
         """
         if before is after or not after:
             return
-        for column_id, kind, detail in _differences(before, after):
+        for column_id, kind, detail in differences(before, after):
             self._add(self._by_id.setdefault(column_id, {}), kind, detail, decision)
 
     def add_statements(self, decision: Decision) -> None:
@@ -106,10 +106,15 @@ class ColumnHistory:
         )
 
 
-def _differences(
+def differences(
     before: tuple[ShardColumn, ...] | None, after: tuple[ShardColumn, ...]
 ) -> Iterator[tuple[str, str, str]]:
-    """Identity, kind and detail of each difference."""
+    """Identity, kind and detail of each difference, see ``ColumnEvent``.
+
+    Args:
+        before: A shard's columns before a change; None for a new shard.
+        after: Its columns after the change.
+    """
     had = {c.id: c.column for c in before or () if c.id}
     names = {c.column.name: c.id for c in before or () if c.id}
     for item in after:

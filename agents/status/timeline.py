@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import MappingProxyType
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.decisions import Decision, Outcome, TargetStatement
 from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
 
+from .execution import MAX_CHANGES, ChangeExecution, executions, reported, stand
+from .rollouts import StatementPlace
 from .view import TargetView
 
 MAX_LANES = 25
@@ -26,6 +29,7 @@ class ExecutedStatement:
             while the sink has not reported on this version.
         detail: What the statement waits for, or what the target's server answered.
         since_ms: When the sink first saw that state, in milliseconds since 1970; 0 if not known.
+            Of an executed statement: when the sink first reported that it is executed.
     """
 
     statement: TargetStatement
@@ -61,6 +65,19 @@ class TimelineRun:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownChange:
+    """One change of shards: what it asked of the target, and how far each shard is.
+
+    Attributes:
+        entries: The decisions about it that have statements, in the order of their versions, as far
+            as they are kept.
+    """
+
+    execution: ChangeExecution
+    entries: tuple[TimelineEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Lane:
     """One line of the picture of the last versions.
 
@@ -69,10 +86,13 @@ class Lane:
         marks: One for each version. On a shard's lane: the outcome, or ``released``. On the
             target's lane: the worst state of its statements. "" if the version did nothing
             on this lane.
+        stands: One for each version: how far the shard's rows are with its change, see ``Stand``;
+            "" on the target's lane, and for a version that is no change of this shard.
     """
 
     name: str
     marks: tuple[str, ...]
+    stands: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +118,19 @@ def timeline(target: TargetView, first: int = 0, count: int | None = None) -> li
         count: Most decisions to return; None for all.
     """
     end = None if count is None else first + count
-    return [_entry(decision, target.progress) for decision in target.decisions[first:end]]
+    times = _executed_times(target)
+    return [_entry(decision, target.progress, times) for decision in target.decisions[first:end]]
+
+
+def changes(target: TargetView, most: int = MAX_CHANGES) -> tuple[ShownChange, ...]:
+    """The latest changes shard by shard, the latest one first."""
+    asking = [entry for entry in reversed(timeline(target)) if entry.statements]
+    found = []
+    for each in executions(target, most):
+        versions = {gate.version for gate in each.rollout.gates}
+        entries = tuple(e for e in asking if e.decision.version in versions)
+        found.append(ShownChange(each, entries))
+    return tuple(found)
 
 
 def runs(entries: Sequence[TimelineEntry]) -> list[TimelineRun]:
@@ -122,17 +154,33 @@ def _is_quiet(entry: TimelineEntry) -> bool:
     return not (told or decision.leaves or decision.reloads or _counts(decision))
 
 
-def _entry(decision: Decision, progress: SinkProgress | None) -> TimelineEntry:
+def _executed_times(target: TargetView) -> Mapping[StatementPlace, int]:
+    return {place: ms for rollout in target.rollouts for place, ms in rollout.executed.items()}
+
+
+def _entry(
+    decision: Decision, progress: SinkProgress | None, times: Mapping[StatementPlace, int]
+) -> TimelineEntry:
     gate = ""
     if decision.outcome is Outcome.HOLD:
         gate = "later rows of the shard wait until a later version releases it"
     elif decision.shard is not None and decision.statements:
         gate = f"later rows of the shard wait for version {decision.version}, but not for its debts"
-    return TimelineEntry(decision, tuple(executed(decision, progress)), gate)
+    return TimelineEntry(decision, tuple(executed(decision, progress, times)), gate)
 
 
-def executed(decision: Decision, progress: SinkProgress | None) -> Iterator[ExecutedStatement]:
-    """A decision's statements, each with its state on the target."""
+def executed(
+    decision: Decision,
+    progress: SinkProgress | None,
+    times: Mapping[StatementPlace, int] = MappingProxyType({}),
+) -> Iterator[ExecutedStatement]:
+    """A decision's statements, each with its state on the target.
+
+    Args:
+        decision: The decision.
+        progress: The sink's last report; None if there is none.
+        times: Executed statement → when the sink first reported that, as far as it is known.
+    """
     open_ = _open(progress)
     for ordinal, statement in enumerate(decision.statements):
         found = open_.get((decision.version, ordinal))
@@ -141,7 +189,8 @@ def executed(decision: Decision, progress: SinkProgress | None) -> Iterator[Exec
                 statement, found.state, found.detail, found.since_ms, found.code
             )
         elif progress is not None and decision.version <= progress.executed_version:
-            yield ExecutedStatement(statement, "executed")
+            since_ms = times.get((decision.version, ordinal), 0)
+            yield ExecutedStatement(statement, "executed", since_ms=since_ms)
         else:
             yield ExecutedStatement(statement, "not known")
 
@@ -170,9 +219,33 @@ def lanes(target: TargetView) -> Lanes:
         if states := [each.state for each in executed(decision, target.progress)]:
             of_target[place] = _worst(states)
     latest = sorted(shards, key=lambda name: (-_last(shards[name]), name))[:MAX_LANES]
-    found = [Lane("target", tuple(of_target))]
-    found += [Lane(str(name), tuple(shards[name])) for name in sorted(latest)]
-    return Lanes(tuple(d.version for d in told), tuple(found), len(shards) - len(latest))
+    versions = tuple(d.version for d in told)
+    found = [Lane("target", tuple(of_target), ("",) * len(told))]
+    standing = _stands(target, latest, versions)
+    found += [Lane(str(name), tuple(shards[name]), standing[name]) for name in sorted(latest)]
+    return Lanes(versions, tuple(found), len(shards) - len(latest))
+
+
+def _stands(
+    target: TargetView, names: Collection[ShardId], versions: Sequence[int]
+) -> Mapping[ShardId, tuple[str, ...]]:
+    wanted = set(names)
+    gates = {
+        gate.version: gate
+        for each in target.rollouts
+        for gate in each.gates
+        if gate.shard in wanted
+    }
+    told = reported(target)
+    executed_version = target.progress.executed_version if target.progress else 0
+
+    def of(name: ShardId, version: int) -> str:
+        gate = gates.get(version)
+        if gate is None or gate.shard != name:
+            return ""
+        return stand(gate, told.get(name), executed_version).value
+
+    return {name: tuple(of(name, version) for version in versions) for name in names}
 
 
 def _counts(decision: Decision) -> bool:

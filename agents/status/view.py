@@ -24,6 +24,7 @@ from shardmerge.schemas.records.progress import SinkProgress
 from .column_history import ColumnEvent, ColumnHistory
 from .command_log import AnsweredCommand, CommandLog
 from .rates import Rates, Sample
+from .rollouts import Rollout, Rollouts
 
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""
@@ -90,6 +91,7 @@ class TargetView:
 
     Attributes:
         samples: The sink's last reports, oldest first.
+        rollouts: The latest changes of shards, equal ones together; the latest one first.
     """
 
     target: TargetTable
@@ -100,6 +102,7 @@ class TargetView:
     decisions: tuple[Decision, ...]
     progress: SinkProgress | None
     samples: tuple[Sample, ...] = ()
+    rollouts: tuple[Rollout, ...] = ()
 
     @property
     def held(self) -> tuple[ShardView, ...]:
@@ -139,6 +142,7 @@ class _Target:
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     history: ColumnHistory = field(default_factory=ColumnHistory)
     rates: Rates = field(default_factory=Rates)
+    rollouts: Rollouts = field(default_factory=Rollouts)
 
 
 class StatusView:
@@ -170,6 +174,7 @@ class StatusView:
             state = self._target(record.target)
             state.progress = record
             state.rates.add(record)
+            state.rollouts.take(record)
 
     def targets(self) -> tuple[TargetView, ...]:
         """Every target, sorted by name."""
@@ -236,6 +241,8 @@ class StatusView:
             state.shards[decision.shard] = _after(decision, columns, before)
             if decision.live:
                 state.history.add_shard(decision, before.latest if before else None, columns)
+            if before is not None:
+                state.rollouts.add(decision, before.latest, columns)
         for shard in decision.pauses:
             state.paused.setdefault(shard, decision.ts_ms)
         for shard in (*decision.resumes, *decision.leaves):
@@ -282,6 +289,7 @@ class StatusView:
             decisions=tuple(reversed(state.decisions)),
             progress=state.progress,
             samples=state.rates.samples(),
+            rollouts=state.rollouts.found(),
         )
 
 

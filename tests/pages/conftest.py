@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from tests.access_pages import OLGA
 from tests.browsers import chromium
 from tests.example_pages import ExampleLine, example, failing
 from tests.served_pages import ExamplePresent, served
@@ -21,27 +23,37 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--pictures", type=Path, help="a folder that gets screenshots of the pages")
+@contextmanager
+def opened(browser: Browser, look: str) -> Iterator[Page]:
+    """A page of a browser that looks so; what its console complains of fails the test."""
+    context = browser.new_context(**LOOKS[look])
+    found = context.new_page()
+    complaints: list[str] = []
+    found.on("pageerror", lambda error: complaints.append(str(error)))
+    yield found
+    context.close()
+    assert complaints == []
 
 
-@pytest.fixture(scope="session")
-def pictures(request: pytest.FixtureRequest) -> Path | None:
-    """Where screenshots go; None without --pictures."""
-    folder: Path | None = request.config.getoption("--pictures")
-    return folder
+def without_fault(page: Page) -> None:
+    """Fail if axe-core finds something, or if something is wider than the window.
+
+    What is folded up is unfolded for it.
+    """
+    for details in page.locator("details").all()[:20]:
+        details.evaluate("node => node.open = true")
+    found = Axe().run(page)
+    assert found.violations_count == 0, f"{page.url}: {found.generate_report()}"
+    width = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+    assert width[0] <= width[1], page.url
 
 
-def keep(page: Page, pictures: Path | None, name: str, look: str) -> None:
-    """Keep a picture of a page for the documents, if that was asked for."""
-    if pictures is None:
-        return
-    pictures.mkdir(parents=True, exist_ok=True)
-    height = page.evaluate("document.documentElement.scrollHeight")
-    size = page.viewport_size or {}
-    most = 1_250 if look == "desktop" else size["height"]
-    clip = {"x": 0, "y": 0, "width": size["width"], "height": min(most, height)}
-    page.screenshot(path=pictures / f"page-{name}-{look}.png", full_page=True, clip=clip)
+def sign_in(page: Page, url: str, path: str, token: str = OLGA) -> None:
+    """Open a page, and sign in from there."""
+    page.goto(url + path)
+    page.get_by_role("link", name="Sign in").click()
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
 
 
 @pytest.fixture(scope="session")

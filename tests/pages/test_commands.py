@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.access_pages import OLGA, GivenCommands, behind_proxy, with_tokens
 from tests.example_pages import ORDERS, ExampleLine, orders
-from tests.pages.conftest import LOOKS, keep
+from tests.pages.conftest import LOOKS, sign_in, without_fault
 from tests.served_pages import ExamplePresent, served
 
 HOLDS = f"/target/{ORDERS}/holds"
@@ -35,15 +34,8 @@ def site(line: ExampleLine, tmp_path: Path) -> Iterator[Site]:
         yield Site(url, given)
 
 
-def sign_in(page: Page, url: str, path: str = HOLDS, token: str = OLGA) -> None:
-    page.goto(url + path)
-    page.get_by_role("link", name="Sign in").click()
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Sign in").click()
-
-
 def test_a_held_shard_is_released_by_a_button(site: Site, page: Page) -> None:
-    sign_in(page, site.url)
+    sign_in(page, site.url, HOLDS)
     expect(page).to_have_url(site.url + HOLDS)
     page.get_by_role("button", name=f"skip … for {HELD}, to be confirmed").click()
     expect(page.get_by_role("heading", name="What the agents would answer now")).to_be_visible()
@@ -59,7 +51,7 @@ def test_a_held_shard_is_released_by_a_button(site: Site, page: Page) -> None:
 
 
 def test_the_answer_comes_to_the_open_page(site: Site, page: Page) -> None:
-    sign_in(page, site.url)
+    sign_in(page, site.url, HOLDS)
     site.given._answers = False
     page.get_by_role("button", name="skip …").click()
     page.get_by_role("button", name="Give this command").click()
@@ -102,7 +94,7 @@ def test_a_command_is_given_with_the_keyboard_alone(site: Site, page: Page) -> N
 def test_a_command_is_given_without_scripts(browser: Browser, site: Site) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    sign_in(page, site.url)
+    sign_in(page, site.url, HOLDS)
     page.get_by_role("button", name="skip …").click()
     page.get_by_role("button", name="Give this command").click()
     expect(page.locator("main div[role=status]")).to_contain_text("carried out the command skip")
@@ -110,7 +102,7 @@ def test_a_command_is_given_without_scripts(browser: Browser, site: Site) -> Non
 
 
 def test_a_written_statement_is_shown_before_it_is_given(site: Site, page: Page) -> None:
-    sign_in(page, site.url)
+    sign_in(page, site.url, HOLDS)
     page.get_by_role("button", name="replace …").click()
     expect(page.locator("#lacks")).to_contain_text("Write the ALTER TABLE")
     page.get_by_label("Argument").fill("ALTER TABLE orders_7\nADD COLUMN level INT")
@@ -137,7 +129,7 @@ def test_a_wrong_token_is_told_and_a_page_without_a_login_has_no_button(
 ) -> None:
     context = browser.new_context()
     page = context.new_page()
-    sign_in(page, site.url, token="a-wrong-token-0123456789")
+    sign_in(page, site.url, HOLDS, token="a-wrong-token-0123456789")
     expect(page.get_by_role("alert")).to_contain_text("SM-6904")
     assert OLGA not in page.content()
     page.goto(site.url + HOLDS)
@@ -146,7 +138,7 @@ def test_a_wrong_token_is_told_and_a_page_without_a_login_has_no_button(
 
 
 def test_signing_out_takes_the_buttons_away(site: Site, page: Page) -> None:
-    sign_in(page, site.url)
+    sign_in(page, site.url, HOLDS)
     expect(page.locator(".ways button")).not_to_have_count(0)
     page.get_by_role("button", name="Sign out").click()
     expect(page).to_have_url(site.url + "/")
@@ -162,7 +154,7 @@ def test_a_page_of_another_origin_cannot_give_a_command(
     """The other origin has the same host, so that the browser would even send the cookie."""
     context = browser.new_context()
     page = context.new_page()
-    sign_in(page, site.url)
+    sign_in(page, site.url, HOLDS)
     page.get_by_role("button", name="skip …").click()
     fields = page.evaluate(
         "Object.fromEntries(new FormData(document.querySelector('main form[method=post]')))"
@@ -190,7 +182,7 @@ def test_a_page_of_another_origin_cannot_give_a_command(
 
 
 def test_scripts_cannot_read_the_session(site: Site, page: Page) -> None:
-    sign_in(page, site.url)
+    sign_in(page, site.url, HOLDS)
     assert page.evaluate("document.cookie") == ""
     [cookie] = page.context.cookies()
     assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
@@ -243,9 +235,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_axe_finds_nothing_and_nothing_sticks_out(
-    browser: Browser, site: Site, look: str, pictures: Path | None
-) -> None:
+def test_axe_finds_nothing_and_nothing_sticks_out(browser: Browser, site: Site, look: str) -> None:
     context = browser.new_context(**LOOKS[look])
     page = context.new_page()
     for name, path in PATHS.items():
@@ -256,11 +246,7 @@ def test_axe_finds_nothing_and_nothing_sticks_out(
         else:
             page.goto(site.url + path)
         expect(page.locator("#live")).to_have_text("live")
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
-        width = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
-        assert width[0] <= width[1], name
-        keep(page, pictures, name, look)
+        without_fault(page)
         if name == "login":
             page.get_by_label("Token").fill(OLGA)
             page.get_by_role("button", name="Sign in").click()

@@ -1,4 +1,8 @@
-"""A held shard of the real line is released by a button in a real browser."""
+"""The pages of the real line in a real browser: each one is opened, in each look.
+
+One line serves all tests of this file, in their order: the pages while a shard is held, the release
+of that shard by a button, and the pages after that.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +13,41 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from shardmerge.local.line import Line
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from tests.access_pages import OLGA, with_tokens
 from tests.line_sql import execute, ids
+from tests.pages.conftest import LOOKS, opened, sign_in, without_fault
 from tests.running import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = "merged.t"
+PAGE = f"/target/{TARGET}"
 HELD = "s2/app.t_1"
 PATIENCE_MS = 60_000
+COMMAND = f"{PAGE}/command?kind=skip&shard={HELD}"
+PAGES = {
+    "overview": ("/", "Targets"),
+    "target": (PAGE, "Shards and columns"),
+    "matrix": (f"{PAGE}?columns=all&search=t_1#matrix", "2 of 2 shards"),
+    "older": (f"{PAGE}?older=2#timeline", "Decisions, newest first"),
+    "holds": (f"{PAGE}/holds", f"Ways out for {HELD}"),
+    "plan": ("/plan", "One statement"),
+    "command": (COMMAND, "What the agents would answer now"),
+    "commands": (f"{PAGE}/commands", "Nobody has given a command"),
+    "missing": ("/target/no.such", "no.such"),
+}
+"""Each page: its path, and a text on it."""
 
 
-@pytest.fixture
-def whole_line(tmp_path: Path) -> Iterator[Line]:
-    """The line, with users who may give commands from its pages."""
+@pytest.fixture(scope="module")
+def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
+    """The line, with users who may give commands from its pages, and a held shard."""
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="pages-", dir=ROOT / ".local"))
-    web = with_tokens(tmp_path).web
+    web = with_tokens(tmp_path_factory.mktemp("tokens")).web
     routes = (RoutingRule(".*", "app", r"t_\d+", "merged", "t"),)
     line = Line(directory, routes=routes, access=lambda of: replace(of, web=web))
 
@@ -45,6 +63,7 @@ def whole_line(tmp_path: Path) -> Iterator[Line]:
 
     try:
         line.start(prepare=prepare)
+        wait_for(lambda: ids(line, TARGET) == [0, 1], "the first rows in the target")
         yield line
     finally:
         line.stop()
@@ -52,21 +71,68 @@ def whole_line(tmp_path: Path) -> Iterator[Line]:
 
 
 @pytest.mark.timeout(600)
-def test_a_held_shard_of_the_real_line_is_released_by_a_button(
-    whole_line: Line, page: Page
-) -> None:
-    line = whole_line
-    wait_for(lambda: ids(line, TARGET) == [0, 1], "the first rows in the target")
+def test_the_open_time_line_follows_a_change_from_shard_to_shard(line: Line, page: Page) -> None:
+    page.goto(line.web_url + PAGE)
+    expect(page.locator("#live")).to_have_text("live")
+    changes = page.locator("#changes ~ table").first
+    added = changes.locator("tr", has_text="ADD COLUMN level INT")
+    execute(line, "s1", "ALTER TABLE app.t_1 ADD COLUMN level INT")
+    expect(added).to_contain_text("1 of 2 live shards made this change", timeout=PATIENCE_MS)
+    expect(added).to_contain_text("1 shard has not made it: s2/app.t_1")
+    expect(added.locator(".stands li", has_text="passed")).to_contain_text(
+        "s1/app.t_1", timeout=PATIENCE_MS
+    )
+    expect(added).to_contain_text("executed")
+    execute(line, "s2", "ALTER TABLE app.t_1 ADD COLUMN level INT")
+    expect(added).to_contain_text("2 of 2 live shards made this change", timeout=PATIENCE_MS)
+    passed = added.locator(".stands li", has_text="passed")
+    expect(passed).to_contain_text("2 shards", timeout=PATIENCE_MS)
+    expect(passed).to_contain_text("after the change")
+
     execute(
         line,
         "s2",
         "ALTER TABLE app.t_1 MODIFY a DATE",
         "INSERT INTO app.t_1 (id) VALUES (2), (3)",
     )
-    page.goto(f"{line.web_url}/target/{TARGET}/holds")
+    changed = changes.locator("tr", has_text="MODIFY a DATE")
+    expect(changed.locator(".stands")).to_contain_text(
+        f"held here 1 shard: {HELD}", timeout=PATIENCE_MS
+    )
+    expect(changed.locator(".stands")).to_contain_text("rows at most", timeout=PATIENCE_MS)
+    expect(page.locator(".plot svg")).to_have_count(3)
+    assert ids(line, TARGET) == [0, 1]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing_on_any_page_and_nothing_sticks_out(
+    line: Line, browser: Browser, look: str
+) -> None:
+    with opened(browser, look) as page:
+        page.goto(f"{line.web_url}/login")
+        without_fault(page)
+        sign_in(page, line.web_url, PAGE)
+        for path, text in PAGES.values():
+            page.goto(line.web_url + path)
+            expect(page.locator("#live")).to_have_text("live")
+            expect(page.locator("main")).to_contain_text(text, timeout=PATIENCE_MS)
+            without_fault(page)
+        page.goto(f"{line.web_url}/plan")
+        page.get_by_label("Shards whose name contains").fill("s1/")
+        page.get_by_label("One statement").fill("ALTER TABLE {table} MODIFY level DATE")
+        page.get_by_role("button", name="Plan").click()
+        expect(page.locator("#plan ~ p[role=status]")).to_contain_text(
+            "1 hold", timeout=PATIENCE_MS
+        )
+        without_fault(page)
+
+
+@pytest.mark.timeout(600)
+def test_a_held_shard_of_the_real_line_is_released_by_a_button(line: Line, page: Page) -> None:
+    page.goto(f"{line.web_url}{PAGE}/holds")
     expect(page.locator("main")).to_contain_text(f"Ways out for {HELD}", timeout=PATIENCE_MS)
     expect(page.locator("main button")).to_have_count(0)
-    assert ids(line, TARGET) == [0, 1]
 
     page.get_by_role("link", name="Sign in").click()
     page.get_by_label("Token").fill(OLGA)
@@ -79,13 +145,32 @@ def test_a_held_shard_of_the_real_line_is_released_by_a_button(
     expect(banner).to_contain_text(f"carried out the command skip {HELD}", timeout=PATIENCE_MS)
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.locator("tbody tr")).to_contain_text("olga")
-    assert Axe().run(page).violations_count == 0
+    without_fault(page)
 
     wait_for(lambda: ids(line, TARGET) == [0, 1, 2, 3], "the released rows in the target")
-    page.goto(f"{line.web_url}/target/{TARGET}/holds")
+    page.goto(f"{line.web_url}{PAGE}/holds")
     expect(page.locator("main")).to_contain_text("No shard is held", timeout=PATIENCE_MS)
     log = (line.directory / "logs" / "agents.log").read_text(encoding="utf-8")
     [given] = [text for text in log.splitlines() if " command_given " in text]
     assert "by=olga" in given
     assert f'operation="skip {HELD}"' in given
     assert OLGA not in log
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing_when_all_rows_flow_again(
+    line: Line, browser: Browser, look: str
+) -> None:
+    pages = {
+        "/": "Everything flows",
+        PAGE: "All rows flow",
+        f"{PAGE}/holds": "No shard is held",
+        f"{PAGE}/commands": f"skip {HELD}",
+    }
+    with opened(browser, look) as page:
+        for path, text in pages.items():
+            page.goto(line.web_url + path)
+            expect(page.locator("#live")).to_have_text("live")
+            expect(page.locator("main")).to_contain_text(text, timeout=PATIENCE_MS)
+            without_fault(page)

@@ -3,13 +3,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
+from shardmerge.agents.holds.answers import Answers
+from shardmerge.agents.holds.reports import hold_reports
 from shardmerge.agents.pages.render import (
     MOST_ENTRIES,
     Asked,
     Frame,
+    holds_page,
     missing_page,
     overview_page,
     target_page,
@@ -34,7 +38,17 @@ from shardmerge.schemas.records.progress import (
     StatementProgress,
 )
 from shardmerge.schemas.records.schema_changes import ChangeId
-from tests.example_pages import ITEMS, NOW_MS, ORDERS, ExampleLine, example, failing, wide
+from tests.example_pages import (
+    ITEMS,
+    NOW_MS,
+    ORDERS,
+    ExampleLine,
+    example,
+    failing,
+    orders,
+    pipeline,
+    wide,
+)
 
 FRAME = Frame("shop", caught_up=True, revision=7, now_ms=NOW_MS)
 EVIL = "<script>alert('x')</script>\"&{{ 7 * 7 }}"
@@ -189,8 +203,85 @@ def test_the_page_tells_state_reason_since_when_and_what_helps():
 
 def test_the_page_tells_who_waits_for_whom():
     text = Tags(target_page(FRAME, target_of(example()))).text
-    assert "waits for rows of s2/app.orders_7 before binlog.000002:44" in text
-    assert "waits until the target can reach version 19" in text
+    assert "waits for rows of s2/app.orders_7 before plan.000001:5" in text
+    assert "waits for the target to reach version 19" in text
+
+
+def test_the_plots_have_axes_with_units_and_the_numbers_as_a_table():
+    page = target_page(FRAME, target_of(example()))
+    part = page[page.index('id="rates"') : page.index('id="timeline"')]
+    labels = [re.findall(rf'class="{kind}"[^>]*>([^<]+)<', part) for kind in ("unit", "time")]
+    assert labels[0] == ["rows/s", "rows", "s"]
+    assert {text[-3:] for text in labels[1]} == {":00"}
+    told = re.findall('aria-label="([^"]+)"', part)
+    assert told[0].startswith("Rows per second: now ")
+    assert told[2] == "Lag: now 158, at most 158 s. The table below has the numbers."
+    assert part.count('<tr><th scope="row">') == 12
+
+
+def test_the_time_line_tells_execution_shard_by_shard():
+    text = Tags(target_page(FRAME, target_of(example()))).text
+    part = text[text.index("Changes, shard by shard") : text.index("Decisions, newest first")]
+    level = part[part.index("ADD COLUMN level INT") :]
+    assert "5 of 12 live shards made this change" in level
+    assert "passed 4 shards: s1/app.orders_0" in level
+    assert "2 s to 6 s after the change" in level
+    assert "6 shards have not made it: s1/app.orders_10" in level
+    rename = part[part.index("RENAME COLUMN customer") : part.index("MODIFY total BIGINT")]
+    assert "waits at the gate 1 shard: s2/app.orders_1" in rename
+    assert "SM-1601: waits for the target to reach version 19" in rename
+    assert "for 30 s, since" in rename
+    assert "261 rows at most" in rename
+
+
+def test_the_time_line_tells_which_shards_a_ddl_lock_waits_for():
+    line = ExampleLine(pipeline("pessimistic"))
+    for number in range(3):
+        line.table(orders(number), "id INT PRIMARY KEY")
+    line.run(orders(0), "ALTER TABLE orders_0 ADD COLUMN level INT")
+    held = target_of(line).held[0]
+    told = ShardProgress(
+        held.shard, 5, held.reason, held.hint, held.position, NOW_MS - 60_000, 7, code=held.code
+    )
+    line.view.apply(SinkProgress(ORDERS, 4, 0, (), (told,), NOW_MS))
+    text = Tags(target_page(FRAME, target_of(line))).text
+    part = text[text.index("Changes, shard by shard") : text.index("Decisions, newest first")]
+    assert "waits for the lock 1 shard: s1/app.orders_0 for 1 min, since" in part
+    assert "SM-1213: waits for the DDL lock of merged.orders" in part
+    assert "2 shards have not made it: s1/app.orders_2 , s2/app.orders_1" in part
+
+
+def test_a_change_on_a_thousand_shards_stays_short():
+    """The page names the first shards of each state, and keeps others folded up."""
+    line = ExampleLine(pipeline())
+    for number in range(1_000):
+        line.table(orders(number), "id INT PRIMARY KEY")
+    before = len(target_page(FRAME, target_of(line)).encode())
+    for number in range(900):
+        line.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN level INT", 1)
+    shards = tuple(ShardProgress(orders(number), 5) for number in range(1_000))
+    line.view.apply(SinkProgress(ORDERS, 1_900, 0, (), shards, NOW_MS))
+    page = target_page(FRAME, target_of(line))
+    text = Tags(page).text
+    assert "900 of 1,000 live shards made this change" in text
+    assert "passed 900 shards:" in text
+    assert "100 shards have not made it:" in text
+    assert len(page.encode()) < before + 60_000
+
+
+def test_the_page_of_holds_tells_since_when_as_the_other_pages_do():
+    line = example()
+    reports = list(
+        hold_reports(
+            Answers(line.line.pipeline, line.state.targets[ORDERS]),
+            {21: NOW_MS - 5_400_000},
+            Path("/etc/shop.toml"),
+            None,
+        )
+    )
+    text = Tags(holds_page(FRAME, str(ORDERS), reports)).text
+    assert "for 1 h 30 min, since 2026-11-18 09:36:40 UTC" in text
+    assert "Choose another shard" not in text
 
 
 def test_the_page_of_a_target_that_flows_says_so():

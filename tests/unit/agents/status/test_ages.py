@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.agents.status.ages import age, moment
+from shardmerge.agents.status.ages import age, moment, ms_of
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,8 @@ def test_a_moment_that_is_not_known_is_no_text():
 
 def test_a_clock_that_is_behind_gives_no_negative_age():
     assert age(9_000, 1_000) == "0 s"
+
+
+def test_a_time_of_a_record_becomes_milliseconds():
+    assert ms_of("2026-11-18T11:06:40.000Z") == 1_795_000_000_000
+    assert ms_of("") == 0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from shardmerge.agents.status.timeline import lanes, runs, timeline
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
@@ -50,24 +52,24 @@ def test_a_hold_and_a_statement_each_tell_their_gate():
 
 def test_entries_come_newest_first_and_in_parts():
     target = view_of(example())
-    assert [e.decision.version for e in timeline(target, 0, 2)] == [22, 21]
-    assert [e.decision.version for e in timeline(target, 20, 5)] == [2, 1]
+    assert [e.decision.version for e in timeline(target, 0, 2)] == [23, 22]
+    assert [e.decision.version for e in timeline(target, 21, 5)] == [2, 1]
 
 
 def test_neighbours_of_which_nothing_came_are_put_together():
     found = runs(timeline(view_of(example())))
     quiet = [(r.entries[-1].decision.version, r.entries[0].decision.version)
              for r in found if r.is_quiet]  # fmt: skip
-    assert quiet == [(14, 17), (2, 12)]
-    assert sum(len(r.entries) for r in found) == 22
+    assert quiet == [(14, 17), (2, 11)]
+    assert sum(len(r.entries) for r in found) == 23
 
 
 def test_the_lanes_show_the_versions_that_did_something():
     found = lanes(view_of(example()))
-    assert found.versions == (1, 13, 18, 19, 21)
+    assert found.versions == (1, 12, 13, 18, 19, 21, 23)
     marks = {lane.name: lane.marks for lane in found.lanes}
-    assert marks["target"] == ("executed", "executed", "executed", "executed", "")
-    assert marks[str(orders(7))] == ("", "", "", "", "hold")
+    assert marks["target"] == ("executed",) * 4 + ("executing", "", "debt")
+    assert marks[str(orders(7))] == ("",) * 5 + ("hold", "")
 
 
 def test_a_release_is_a_mark_of_the_shard_that_is_released():
@@ -76,6 +78,25 @@ def test_a_release_is_a_mark_of_the_shard_that_is_released():
     found.run(orders(1), "ALTER TABLE orders_1 DROP COLUMN a")
     marks = {lane.name: lane.marks for lane in lanes(view_of(found)).lanes}
     assert marks[str(orders(1))][-2:] == ("hold", "no-op")
+
+
+def test_a_lane_tells_how_far_the_shard_is_with_each_of_its_changes():
+    found = lanes(view_of(example()))
+    stands = {lane.name: lane.stands for lane in found.lanes}
+    assert found.versions[-3:] == (19, 21, 23)
+    assert stands[str(orders(0))][2:4] == ("passed", "passed")
+    assert stands[str(orders(1))][4] == "waits here"
+    assert stands[str(orders(7))][5] == "waits here"
+    assert set(stands["target"]) == {""}
+    assert set(lanes(view_of(line())).lanes[1].stands) == {"", "not known"}
+
+
+def test_an_executed_statement_tells_when_that_was_first_reported():
+    found = line()
+    found.view.apply(told(4))
+    found.view.apply(replace(told(5), ts_ms=NOW_MS + 5))
+    (statement,) = timeline(view_of(found))[0].statements
+    assert (statement.state, statement.since_ms) == ("executed", NOW_MS + 5)
 
 
 def test_shards_without_a_lane_are_counted():
