@@ -25,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +34,7 @@ from typing import Any
 import pymysql
 
 from benchmarks.failover import ENVIRONMENT, ROOT, Pipeline, Writer, compared, wait
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import resolve
 from shardmerge.local.servers.connect import connect_spec
 from shardmerge.local.servers.processes import ProcessSpec
@@ -51,7 +53,8 @@ print(with_exact_values(artifacts.plugin_path, cache, artifacts.java))
 """
 """Prints the folder of Debezium's plugins with the jar of the version that runs it."""
 _FIRST = "connect"
-"""The stack's own worker of Connect, which the watchdog asks."""
+"""The stack's own worker of Connect."""
+_MOVED_S = 5.0
 _SETTLED_S = 5.0
 """Rows are watched for so long after a part is back."""
 
@@ -60,6 +63,7 @@ class MixedPipeline(Pipeline):
     """Its parts start from the environment of ``python``, and go on from this tree's.
 
     Attributes:
+        connect: With the addresses of all its workers.
         has_other_jar: Whether the jar of that environment differs from this tree's.
     """
 
@@ -67,6 +71,7 @@ class MixedPipeline(Pipeline):
         self.python = str(python)
         super().__init__(directory)
         self.connect_workers = [_FIRST]
+        self.connect = self.line.pipeline.connect
         self._plugins = _plugin_path(self._worker_file(_FIRST))
         old = subprocess.run(
             [self.python, "-c", _PLUGINS, str(ROOT / ".local" / "cache")],
@@ -76,16 +81,42 @@ class MixedPipeline(Pipeline):
         self._restart_connect(_FIRST, old)
         for number in range(2, connect_workers + 1):
             self._add_connect(f"{_FIRST}-{number}", old)
+        self._tell_watchdog()
+        self.until_connectors_run()
+
+    def until_connectors_run(self) -> None:
+        """Wait until every connector and its tasks run, and none moves to another worker any more.
+
+        A worker that joins its group takes some of them from the others, each within moments.
+        """
+        with closing(ConnectRest.of(self.connect)) as rest:
+            since = time.monotonic()
+            while time.monotonic() - since < _MOVED_S:
+                if not all(
+                    found and found.is_running for found in map(rest.status, rest.connectors())
+                ):
+                    since = time.monotonic()
+                time.sleep(0.2)
 
     def _worker_file(self, worker: str) -> Path:
         return self.stack.directory / worker / "worker.properties"
 
+    def _tell_watchdog(self) -> None:
+        """Write all workers' addresses into the pipeline file, and start the watchdog again."""
+        place, first = self.line.pipeline_path, self.line.pipeline.connect.url
+        text = place.read_text(encoding="utf-8")
+        place.write_text(text.replace(first, self.connect.url), encoding="utf-8")
+        self.stack.stop("watchdog")
+        self.stack.add(self.specs["watchdog"])
+
     def _add_connect(self, name: str, plugins: str) -> None:
         """Start a further worker of the same group."""
+        port = Ports.free().connect
+        self.connect = replace(self.connect, url=f"{self.connect.url},http://127.0.0.1:{port}")
         spec = connect_spec(
             resolve(ROOT / ".local" / "cache"),
             self.stack.directory / name,
-            Ports.free().connect,
+            port,
             self.stack.bootstrap_servers,
             plugins=[Path(plugins)],
         )
@@ -181,6 +212,7 @@ def replaced(made: MixedPipeline, name: str, act: Callable[[], Any]) -> None:
         act()
         made.active_sink()
         made.deciding_worker()
+        made.until_connectors_run()
         made.until_both_wait()
         time.sleep(_SETTLED_S)
     print(f"| {name} | {max(watch.longest_s for watch in watches):.1f} |", flush=True)

@@ -277,7 +277,7 @@ class App(faust.App):  # type: ignore[misc]
             await self._start_producer()
         return self.producer
 
-    @stampede
+    @stampede  # type: ignore[untyped-decorator]
     async def _start_producer(self) -> None:
         await self.producer.maybe_start()
         self._is_producer_started = True

@@ -23,7 +23,7 @@ def session(connect: Connect) -> requests.Session:
     Raises:
         ConfigError: A password or a file is not where the pipeline file says.
     """
-    made = session_to(connect.url)
+    made = session_to(connect.urls[0])
     if connect.user:
         # As bytes: a text would be taken for Latin-1.
         user, password = connect.user.encode(), resolved(connect.password).encode()

@@ -103,18 +103,25 @@ def shorten_trace(trace: str, lines: int = 4) -> str:
 class ConnectRest:
     """A client of one Connect cluster.
 
+    Where the pipeline file has several workers, one that does not answer, or cannot yet, makes the
+    next one be asked, and that one from then on.
+
     Args:
-        url: Such as ``http://127.0.0.1:8083``.
-        patience_s: How long a worker that does not answer, or rebalances, is waited for.
+        url: Such as ``http://127.0.0.1:8083``; see ``Connect.url``.
+        patience_s: How long workers that do not answer, or rebalance, are waited for.
         access: User, password and certificates.
+
+    Attributes:
+        url: Of the worker that is asked.
     """
 
     def __init__(
         self, url: str, *, patience_s: float = 60.0, access: Connect | None = None
     ) -> None:
-        self.url = url.rstrip("/")
+        access = access or Connect(url)
+        self.url, *self._others = access.urls
         self._patience_s = patience_s
-        self._session = session(access or Connect(url))
+        self._session = session(access)
 
     @classmethod
     def of(cls, connect: Connect, *, patience_s: float = 60.0) -> ConnectRest:
@@ -324,7 +331,7 @@ class ConnectRest:
         *,
         missing_ok: bool = False,
     ) -> requests.Response:
-        deadline = time.monotonic() + self._patience_s
+        deadline, unasked = time.monotonic() + self._patience_s, len(self._others)
         while True:
             try:
                 answer = self._session.request(
@@ -344,11 +351,13 @@ class ConnectRest:
                     if answer.status_code in _REFUSED:
                         raise StackError(problem, hint=_NO_ACCESS, code="SM-4311")
                     raise StackError(problem, code="SM-4304")
-            if time.monotonic() > deadline:
+            if not unasked and time.monotonic() > deadline:
                 raise StackError(
                     problem, hint="see whether the worker runs, and its log", code="SM-4304"
                 )
             log.debug("connect_retried", reason=problem)
+            self._others.append(self.url)
+            self.url, unasked = self._others.pop(0), max(0, unasked - 1)
             time.sleep(_PAUSE_S)
 
 

@@ -186,14 +186,20 @@ def _connect(entry: Mapping[str, Any]) -> Connect:
     if "client" in entry:
         found["client"] = tuple(sorted(texts(entry["client"], "[connect.client]").items()))
     connect = _build(Connect, found, "[connect]")
-    if "tls" in entry and not connect.url.startswith("https:"):
+    if not all(connect.urls):
+        raise ConfigError(
+            f"[connect]: an address in url {connect.url!r} is empty",
+            hint='write such as "http://connect-1:8083,http://connect-2:8083"',
+            code="SM-5704",
+        )
+    if "tls" in entry and not all(url.startswith("https:") for url in connect.urls):
         raise ConfigError("[connect]: tls needs a url with https://", code="SM-5704")
     if bool(connect.user) != bool(connect.password):
         raise ConfigError("[connect]: user and password go together", code="SM-5704")
     if ":" in connect.user:
         # RFC 7617: the password begins after the first colon.
         raise ConfigError(f"[connect]: user {connect.user!r} has a colon", code="SM-5704")
-    if re.match(r"\w+://[^/]*@", connect.url):
+    if any(re.match(r"\w+://[^/]*@", url) for url in connect.urls):
         raise ConfigError(
             "[connect]: url has a user in it",
             hint="write it as user and password of [connect]",

@@ -247,7 +247,8 @@ class Connect:
     """Kafka Connect's REST address.
 
     Attributes:
-        url: Address of the REST interface.
+        url: Address of the REST interface, or addresses of several workers with commas between
+            them: when one does not answer, the next is asked.
         row_partitions: Partitions of the row topics that Connect creates.
         replication: Their replication factor.
         exact_values: Whether its workers have the converter of ``connectors/java``. It gives the
@@ -270,6 +271,11 @@ class Connect:
     tls: Tls = field(default_factory=Tls)
     client: Properties = ()
     connector: Properties = ()
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The workers' addresses, each without a slash at its end; at least one."""
+        return tuple(each.strip().rstrip("/") for each in self.url.split(","))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,34 @@ def test_an_unreachable_worker_is_named(worker: Worker) -> None:
     assert caught.value.hint
 
 
+def test_a_worker_that_does_not_answer_makes_the_next_one_be_asked(worker: Worker) -> None:
+    worker.on("GET", "/connectors", (200, ["a"]), (200, ["b"]))
+    rest = ConnectRest(f"http://127.0.0.1:1/, {worker.url}/", patience_s=0.0)
+
+    assert (rest.connectors(), rest.url) == (("a",), worker.url)
+    assert rest.connectors() == ("b",)
+    rest.close()
+
+
+def test_a_worker_that_has_not_started_yet_makes_the_next_one_be_asked(worker: Worker) -> None:
+    worker.on("GET", "/starting/connectors", (503, None))
+    worker.on("GET", "/connectors", (200, ["a"]))
+    rest = ConnectRest(f"{worker.url}/starting,{worker.url}", patience_s=0.0)
+
+    assert rest.connectors() == ("a",)
+    rest.close()
+
+
+def test_when_no_worker_answers_each_is_asked_before_that_is_told(worker: Worker) -> None:
+    worker.on("GET", "/connectors", (503, None))
+    rest = ConnectRest(f"{worker.url},http://127.0.0.1:1,{worker.url}/other", patience_s=0.0)
+    worker.on("GET", "/other/connectors", (503, None))
+
+    with pytest.raises(StackError, match=r"/other/connectors → 503"):
+        rest.connectors()
+    rest.close()
+
+
 def test_an_equal_configuration_is_not_sent_again(worker: Worker, rest: ConnectRest) -> None:
     worker.on("GET", "/connectors/c/config", (200, CONFIG | {"name": "c"}))
 

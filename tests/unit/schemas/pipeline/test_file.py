@@ -382,12 +382,21 @@ def test_connections_can_be_secured() -> None:
     assert parse_pipeline(pipeline_text(pipeline), {}) == pipeline
 
 
+def test_connect_can_have_several_workers() -> None:
+    several = changed((':8083"', ':8083/, http://connect-2:8083"'))
+    connect = parse_pipeline(several, ENV).connect
+    assert connect.urls == ("http://127.0.0.1:8083", "http://connect-2:8083")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
         ("[target]", '[connect.tls]\nca = "/ca"\n[target]', "https://"),
         ("[target]", "[connect.client]\nx = []\n[target]", "must be a text"),
         ("http://127.0.0.1:8083", "http://u:p@127.0.0.1:8083", "has a user in it"),
+        (':8083"', ':8083,http://u:p@c2:8083"', "has a user in it"),
+        (':8083"', ':8083,"', "is empty"),
+        (':8083"\n', ':8083,https://c2:8083"\ntls = { ca = "/ca" }\n', "https://"),
         (':8083"', ':8083"\nuser = "u"', "go together"),
         (':8083"', ':8083"\nuser = "u:v"\npassword = "p"', "has a colon"),
         ("server_id = 1", 'server_id = 1\ntls = "/ca"', "must be a table"),
