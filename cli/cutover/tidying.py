@@ -23,6 +23,9 @@ from .record import Tidied
 DEFAULTS, ORIGIN = "defaults", "origin"
 """What ``--drop`` removes. It stays without the option, because applications may depend on it."""
 
+_OF_SEQUENCE = "_id"
+_LONGEST = 64 - len(_OF_SEQUENCE)
+
 
 @dataclass(frozen=True, slots=True)
 class MergedTable:
@@ -72,7 +75,7 @@ def id_column(merged: MergedTable) -> Column | None:
 
 
 def counted_column(merged: MergedTable) -> Column | None:
-    """The column that gets AUTO_INCREMENT; None without one, and when the target cannot have it."""
+    """The column whose next values are needed; None without one, and when it cannot count."""
     column = id_column(merged)
     return None if column is None or _cannot_count(merged, column) else column
 
@@ -105,12 +108,18 @@ def tidying(merged: MergedTable, drop: Sequence[str], largest: int) -> Tidying:
     if (ids := id_column(merged)) is not None:
         if reason := _cannot_count(merged, ids):
             notes.append(f"{ids.name} gets no AUTO_INCREMENT: {reason}")
+        elif merged.kind == "tidb":
+            made = "; ".join(sequence_statements(merged.table, ids, largest))
+            notes.append(
+                f"{ids.name} gets no AUTO_INCREMENT: TiDB cannot add it to a column that exists. "
+                f"A sequence can give the next values: {made}. LAST_INSERT_ID() does not tell them"
+            )
         else:
             definition = column_definition(ids)
             statements.append(
                 Tidied(
                     f"{alter} MODIFY COLUMN {definition} AUTO_INCREMENT,"
-                    f" AUTO_INCREMENT = {max(largest, 0) + 1}",
+                    f" AUTO_INCREMENT = {_next(largest)}",
                     f"{alter} MODIFY COLUMN {definition}",
                 )
             )
@@ -133,6 +142,27 @@ def tidying(merged: MergedTable, drop: Sequence[str], largest: int) -> Tidying:
     return Tidying(tuple(statements), tuple(notes))
 
 
+def sequence_statements(table: TargetTable, column: Column, largest: int) -> tuple[str, str]:
+    """Statements of TiDB that give a column the next values of a sequence.
+
+    Args:
+        table: The target.
+        column: Its column.
+        largest: The largest value in the column; 0 without rows.
+    """
+    database = quote_identifier(table.database)
+    sequence = f"{database}.{quote_identifier(table.table[:_LONGEST] + _OF_SEQUENCE)}"
+    name = quote_identifier(column.name)
+    return (
+        f"CREATE SEQUENCE {sequence} START WITH {_next(largest)}",
+        f"ALTER TABLE {table.sql} ALTER COLUMN {name} SET DEFAULT (NEXTVAL({sequence}))",
+    )
+
+
+def _next(largest: int) -> int:
+    return max(largest, 0) + 1
+
+
 def _merging_defaults(merged: MergedTable) -> Iterator[Column]:
     """The columns whose default no shard has."""
     for column in merged.there.columns:
@@ -148,8 +178,6 @@ def _merging_defaults(merged: MergedTable) -> Iterator[Column]:
 
 def _cannot_count(merged: MergedTable, column: Column) -> str:
     """Why a column cannot have AUTO_INCREMENT; "" when it can."""
-    if merged.kind == "tidb":
-        return "TiDB cannot add it to a column that exists (see AUTO_RANDOM, or sequences)"
     if column.type.name not in INTEGER_NAMES:
         return f"its type in the target is {column.type.name}"
     if column.nullable or column.default is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import pymysql
@@ -15,14 +16,16 @@ from shardmerge.cli.cutover.seen import Act, SourceSeen, Step
 from shardmerge.cli.cutover.source_servers import SourceServers
 from shardmerge.cli.cutover.target_server import TargetServer
 from shardmerge.cli.cutover.tidying import DEFAULTS, ORIGIN, MergedTable, id_column, tidying
+from shardmerge.connectors.access.mysql import connect
 from shardmerge.connectors.sources.source_binlog import SourceBinlog
-from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.mysql import USER
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.errors import StackError, TargetClosed, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.introspection import schema_of
@@ -174,16 +177,29 @@ def test_a_source_that_refuses_says_which_right_is_missing(
 class Target:
     """A target with control tables, and the sessions of a sink and of a cut-over."""
 
-    def __init__(self, port: int) -> None:
-        execute(port, "DROP DATABASE IF EXISTS merged", "DROP DATABASE IF EXISTS shardmerge",
-                "CREATE DATABASE merged")  # fmt: skip
-        self.pipeline = pipeline(port, port)
-        address = MySqlAddress("127.0.0.1", port, USER, PASSWORD)
+    def __init__(self, made: Pipeline) -> None:
+        self.pipeline = made
+        self.run(
+            "DROP DATABASE IF EXISTS merged", "DROP DATABASE IF EXISTS shardmerge",
+            "CREATE DATABASE merged",
+        )  # fmt: skip
+        at = made.target
+        address = MySqlAddress(at.host, at.port, at.user, at.password)
         self.session = MySqlSession(address, lock_wait_timeout_s=1)
         self.control = ControlStore(
             self.session, self.pipeline.target.control_database, self.pipeline.name
         )
         self.server = TargetServer(self.pipeline, TARGET)
+
+    def run(self, *statements: str) -> None:
+        """Execute statements as an application does."""
+        mode = "SET sql_mode = ''"
+        with (
+            closing(connect(self.pipeline.target, autocommit=True, init_command=mode)) as made,
+            made.cursor() as cursor,
+        ):
+            for statement in statements:
+                cursor.execute(statement)
 
     def close(self) -> None:
         self.session.close()
@@ -192,7 +208,8 @@ class Target:
 
 @pytest.fixture
 def merged(server_port: Callable[[str], int]) -> Iterator[Target]:
-    found = Target(server_port("mysql80"))
+    port = server_port("mysql80")
+    found = Target(pipeline(port, port))
     yield found
     found.close()
 
@@ -244,7 +261,7 @@ def test_closing_waits_for_the_sink_and_lets_none_of_its_transactions_begin(
 
 
 def test_the_sink_executes_no_statement_on_a_closed_target(merged: Target) -> None:
-    execute(merged.pipeline.target.port, "CREATE TABLE merged.t (id INT PRIMARY KEY)",
+    merged.run("CREATE TABLE merged.t (id INT PRIMARY KEY)",
             "INSERT INTO merged.t VALUES (1)")  # fmt: skip
     merged.control.prepare()
     epoch = merged.control.take_epoch()
@@ -291,7 +308,7 @@ MERGED = (
 
 
 def test_what_is_tidied_can_be_taken_back(merged: Target) -> None:
-    execute(merged.pipeline.target.port, MERGED,
+    merged.run(MERGED,
             "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
             "INSERT INTO merged.t VALUES (0, 1, 1, 's1'), (41, 1, 1, 's1')")  # fmt: skip
     there = merged.server.table()
@@ -305,12 +322,12 @@ def test_what_is_tidied_can_be_taken_back(merged: Target) -> None:
     assert found.notes == ()
     for statement in found.statements:
         merged.server.execute(statement.sql)
-    execute(merged.pipeline.target.port, "INSERT INTO merged.t (a) VALUES (5)")
+    merged.run("INSERT INTO merged.t (a) VALUES (5)")
     with merged.session.transaction():
         ids = merged.session.query("SELECT id FROM merged.t ORDER BY id")
     assert ids == [(0,), (41,), (42,)]
     with pytest.raises(pymysql.MySQLError, match="default value"):
-        execute(merged.pipeline.target.port, "SET sql_mode = 'STRICT_ALL_TABLES'",
+        merged.run("SET sql_mode = 'STRICT_ALL_TABLES'",
                 "INSERT INTO merged.t (c) VALUES (5)")  # fmt: skip
     tidy = merged.server.table()
     assert tidy is not None

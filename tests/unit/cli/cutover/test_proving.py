@@ -76,7 +76,7 @@ class World:
     def compare(self, *_: object, before: Any, **__: object) -> tuple[Any, float]:
         validation = TableValidation(self.table, cast(Any, None), cast(Any, None), scanned=True)
         known = SimpleNamespace(version=self.version)
-        run = SimpleNamespace(validation=validation, known=known, obstacles=0, stopped="")
+        run = SimpleNamespace(validation=validation, known=known, obstacles=0, stopped="", code="")
         run.report = partial(TargetRun.report, cast(Any, run))
         keys = before(run)
         self.compared.append(keys)

@@ -81,6 +81,13 @@ def test_a_column_that_cannot_count_is_told(columns: str, kind: str, why: str) -
     assert why in found.notes[0]
 
 
+def test_a_sequence_of_tidb_begins_behind_the_largest_value() -> None:
+    there = "id BIGINT NOT NULL, PRIMARY KEY (id)"
+    [note] = tidying(merged(there, OWN, kind="tidb"), [], 41).notes
+    assert "CREATE SEQUENCE `merged`.`t_id` START WITH 42; ALTER TABLE `merged`.`t` " in note
+    assert "SET DEFAULT (NEXTVAL(`merged`.`t_id`))." in note
+
+
 def test_a_column_that_counts_already_is_left_alone() -> None:
     assert id_column(merged("id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", OWN)) is None
     assert id_column(merged(MERGED, PLAIN)) is None
