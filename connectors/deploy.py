@@ -11,7 +11,11 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
-from shardmerge.connectors.debezium.source_config import connector_config, keeping_snapshot
+from shardmerge.connectors.debezium.source_config import (
+    connector_config,
+    epoch_of,
+    keeping_snapshot,
+)
 from shardmerge.connectors.debezium.unread_types import refuse_unread
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
@@ -20,6 +24,7 @@ from shardmerge.connectors.sources.signal_table import (
     unread_by_debezium,
     version_and_mode,
 )
+from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, source_differences
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
@@ -32,10 +37,19 @@ def configuration(pipeline: Pipeline, source: Source, rest: ConnectRest) -> dict
 
     Raises:
         StackError: Connect does not answer.
-        ConfigError: See ``connector_config``.
+        ConfigError: See ``connector_config``; or the connector is in a later epoch than the file's.
+            In the earlier one it would write rows and DDL that count as older than those that came.
     """
     name = connector_name(pipeline, source)
     before = rest.config(name) or {}
+    if (epoch := epoch_of(before)) > source.epoch:
+        raise ConfigError(
+            f"connector {name} reads {before.get('database.hostname')} in epoch {epoch}, and the "
+            f"pipeline file has source {source.name} at {source.host} in epoch {source.epoch}",
+            hint="use the file that `shardmerge source move` wrote; start again what reads a copy "
+            "of the file from before",
+            code="SM-6611",
+        )
     config = leaving_out(connector_config(pipeline, source), left_out_of(before))
     if not before or not SourceOffset(rest.offset(name) or {}).is_snapshot:
         return config
@@ -62,7 +76,7 @@ def deploy_connectors(
             connector does not run, its user may not write its signal table, the workers lack the
             converter of exact values, or a source has tables that Debezium cannot read.
         ConfigError: A source's server is of another flavour or version, or has other SQL modes,
-            than the pipeline file says; or a connector cannot be configured.
+            than the pipeline file says; or see ``configuration``.
     """
     check_values(rest, pipeline)
     # The schema-change topics first: made by Connect they could get more than one partition.

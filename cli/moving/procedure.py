@@ -152,18 +152,16 @@ class Move:
         rest.stop(name)
         try:
             findings = self._awaited_findings()
-        except StackError:
+            is_refused = any(each.fault for each in findings)
+            if not is_refused:
+                rest.refuse_unfit({**wanted, "name": name})
+                self._write_file()
+        except BaseException:  # an interrupt by the keyboard, too
             self._go_on(was_stopped=was_stopped)
             raise
-        if any(each.fault for each in findings):
+        if is_refused:
             self._go_on(was_stopped=was_stopped)
-            return self._told("refused", findings)
-        try:
-            rest.refuse_unfit({**wanted, "name": name})
-        except StackError:
-            self._go_on(was_stopped=was_stopped)
-            raise
-        self._write_file()
+            return self._told_refused(findings, was_stopped=was_stopped)
         self._start(wanted)
         return self._told("moved", findings, "RUNNING")
 
@@ -277,6 +275,16 @@ class Move:
         if not self._changed:
             return
         replace_text(self._path, self._edited())
+
+    def _told_refused(self, findings: list[Finding], *, was_stopped: bool) -> MovedSource:
+        if not was_stopped:
+            return self._told("refused", findings)
+        text = (
+            f"its connector was stopped already, and stays so. If that was an earlier call, which "
+            f"was killed: PUT {self._rest.url}/connectors/{self._name}/resume lets it run"
+        )
+        stopped = Finding(f"source {self._source.name}", text, fault=False, code="SM-6612")
+        return self._told("refused", [*findings, stopped], "STOPPED")
 
     def _told(self, outcome: str, findings: list[Finding], state: str = "") -> MovedSource:
         shapes = [CheckFinding(f.where, f.text, f.fault, f.code) for f in findings]

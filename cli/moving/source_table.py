@@ -8,11 +8,10 @@ from dataclasses import replace
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from shardmerge.connectors.debezium.source_config import epoch_of
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.settings import Source
 
-EPOCH_KEY = "transforms.epoch.static.value"
-"""Where a connector's configuration has its source's epoch (``source_config``)."""
 _HOST, _PORT = "database.hostname", "database.port"
 
 
@@ -27,7 +26,7 @@ def next_epoch(source: Source, moved: Source, config: Mapping[str, str]) -> int:
         moved: With the new address.
         config: The connector's configuration in Kafka Connect.
     """
-    current = int(config.get(EPOCH_KEY, "0"))
+    current = epoch_of(config)
     if (config.get(_HOST), config.get(_PORT)) == (moved.host, str(moved.port)):
         return max(current, source.epoch)
     is_edited = (source.host, source.port) == (moved.host, moved.port)

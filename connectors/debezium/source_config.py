@@ -34,6 +34,8 @@ from .client_config import debezium_client, registry_tls, source_login, source_t
 from .envelope import EPOCH_FIELD
 from .signals import signal_config, signal_database
 
+_EPOCH_KEY = "transforms.epoch.static.value"
+"""Where ``_epoch`` stands in the configuration."""
 MAX_TABLES = 65_536
 """Of one source that can share topics: how many tables' schemas the transformation keeps."""
 _CLASSES: Mapping[str, str] = {
@@ -279,6 +281,11 @@ def _transforms(found: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 def _once(pipeline: Pipeline) -> dict[str, dict[str, str]]:
     """The transformation that leaves out rows which the binlog's reader reads again."""
     return {"once": {"type": NO_ROW_TWICE}} if pipeline.connect.exact_values else {}
+
+
+def epoch_of(config: Mapping[str, str]) -> int:
+    """The epoch that a connector's configuration has."""
+    return int(config.get(_EPOCH_KEY, "0"))
 
 
 def _epoch(source: Source) -> dict[str, dict[str, str]]:

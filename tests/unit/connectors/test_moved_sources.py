@@ -23,13 +23,15 @@ def test_a_source_in_a_higher_epoch_was_moved() -> None:
     assert moved_between(made, made) == ()
 
 
-def test_other_changes_are_for_whoever_makes_them() -> None:
+def test_other_changes_are_for_whoever_makes_them_and_hide_no_move() -> None:
     made = pipeline()
     moved = with_first(made, host="new", epoch=1)
-    assert moved_between(made, with_first(made, host="new")) == ()
-    assert moved_between(made, with_first(moved, tables="x.y")) == ()
-    assert moved_between(made, replace(moved, routes=moved.routes[:1])) == ()
-    assert moved_between(made, replace(moved, sources=moved.sources[:1])) == ()
+    assert moved_between(made, with_first(made, host="new", tables="x.y")) == ()
+    assert moved_between(made, replace(made, sources=made.sources[:1])) == ()
+    assert moved_between(replace(made, sources=made.sources[1:]), moved) == ()
+    others = with_first(moved, tables="x.y")
+    assert moved_between(made, replace(others, routes=made.routes[:1])) == ("s1",)
+    assert moved_between(made, replace(moved, sources=moved.sources[:1])) == ("s1",)
 
 
 def test_a_file_that_cannot_be_read_now_tells_nothing(tmp_path: Path) -> None:

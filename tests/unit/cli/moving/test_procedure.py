@@ -19,7 +19,7 @@ from shardmerge.connectors.binlog.gtids import Gtids, gtids_of
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.repair.marked_config import MARK
-from shardmerge.schemas.model.errors import ConfigError, StackError
+from shardmerge.schemas.model.errors import ConfigError, ContractError, StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.pipeline.text import pipeline_text
@@ -188,6 +188,48 @@ def test_a_connector_that_was_stopped_stays_stopped_when_the_move_is_refused(
     cluster.state = "STOPPED"
     assert moved(path, cluster, executed=f"{A}:1-7").outcome == "refused"
     assert cluster.state == "STOPPED"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), ContractError("no record can be read", code="SM-2107")],
+)
+def test_a_connector_runs_on_when_the_comparison_is_interrupted(
+    path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def interrupted(_: Move) -> None:
+        raise error
+
+    monkeypatch.setattr(Move, "_findings", interrupted)
+    with pytest.raises(type(error)):
+        moved(path, cluster, wait_s=9.0)
+    assert (cluster.state, cluster.done) == ("RUNNING", ["stop", "resume"])
+
+
+def test_a_connector_runs_on_when_the_file_cannot_be_replaced(
+    path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> None:
+        raise OSError("device or resource busy")
+
+    monkeypatch.setattr(procedure, "replace_text", busy)
+    before, config = path.read_text(), dict(cluster.its_config)
+    with pytest.raises(OSError, match="busy"):
+        moved(path, cluster)
+    assert (cluster.state, path.read_text(), cluster.its_config) == ("RUNNING", before, config)
+
+
+def test_a_connector_that_a_killed_call_has_stopped_is_told_when_the_next_one_refuses(
+    path: Path, cluster: Cluster
+) -> None:
+    cluster.killed_at = "stop"
+    with pytest.raises(Killed):
+        moved(path, cluster)
+    cluster.killed_at = ""
+    found = moved(path, cluster, executed=f"{A}:1-7")
+    assert (found.outcome, found.state) == ("refused", "STOPPED")
+    assert [each.code for each in found.findings] == ["SM-6601", "SM-6612"]
+    assert "PUT http://connect:8083/connectors/p.s1/resume" in "".join(told(found))
 
 
 def test_what_the_server_before_has_alone_may_be_given_up(path: Path, cluster: Cluster) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.cli.moving.source_table import (
-    EPOCH_KEY,
     changed_keys,
     lines_of,
     next_epoch,
@@ -36,6 +35,7 @@ OLD = Source("s1", "old", 3306, "u", "env:P", 9001)
 NEW = replace(OLD, host="new")
 AT_OLD = {"database.hostname": "old", "database.port": "3306"}
 AT_NEW = {"database.hostname": "new", "database.port": "3306"}
+EPOCH = "transforms.epoch.static.value"
 
 
 def test_only_that_sources_lines_change() -> None:
@@ -62,19 +62,19 @@ def test_a_source_that_the_file_has_not_is_an_error() -> None:
 def test_the_epoch_is_higher_than_all_before() -> None:
     assert next_epoch(OLD, NEW, AT_OLD) == 1
     assert next_epoch(replace(OLD, epoch=4), NEW, AT_OLD) == 5
-    assert next_epoch(OLD, NEW, AT_OLD | {EPOCH_KEY: "7"}) == 8
+    assert next_epoch(OLD, NEW, AT_OLD | {EPOCH: "7"}) == 8
 
 
 def test_a_repeated_call_finds_the_epoch_of_the_first() -> None:
     edited = replace(NEW, epoch=1)
     assert next_epoch(edited, NEW, AT_OLD) == 1, "killed behind the file"
-    assert next_epoch(edited, NEW, AT_NEW | {EPOCH_KEY: "1"}) == 1, "killed behind the connector"
-    assert next_epoch(OLD, NEW, AT_NEW | {EPOCH_KEY: "1"}) == 1, "another copy of the file"
+    assert next_epoch(edited, NEW, AT_NEW | {EPOCH: "1"}) == 1, "killed behind the connector"
+    assert next_epoch(OLD, NEW, AT_NEW | {EPOCH: "1"}) == 1, "another copy of the file"
 
 
 def test_a_file_that_somebody_edited_without_an_epoch_gets_one() -> None:
     assert next_epoch(NEW, NEW, AT_OLD) == 1
-    assert next_epoch(replace(NEW, epoch=2), NEW, AT_OLD | {EPOCH_KEY: "2"}) == 3
+    assert next_epoch(replace(NEW, epoch=2), NEW, AT_OLD | {EPOCH: "2"}) == 3
 
 
 def test_what_changes_is_told_as_lines() -> None:
