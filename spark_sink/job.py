@@ -120,7 +120,8 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
     lineage = SinkLineage() if merge.shadow else sink_lineage(pipeline)
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
     target = open_target(settings, replace(pipeline, name=merge.state_name))
-    target.batches.start()
+    if settings.starts_spark_at_once:
+        target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
     create_topics(kafka, topics.own_topics(pipeline))
@@ -129,6 +130,7 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
     try:
         _when_target_answers(target.check_server, stopped)
         if _may_write(settings, pipeline, target, role, stopped):
+            target.batches.start()
             epoch = _when_target_answers(partial(_take_over, target), stopped)
             log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
             merge = _when_target_answers(partial(_in_force, merge, target), stopped)

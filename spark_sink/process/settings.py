@@ -64,6 +64,15 @@ class SinkSettings:
     rebuild: TargetTable | None = None
     standby: bool = False
 
+    @property
+    def starts_spark_at_once(self) -> bool:
+        """Whether Spark starts before this sink may write.
+
+        On a cluster the executors of a sink that stands by would take the cores of the one that
+        writes.
+        """
+        return not self.standby or self.master.startswith("local")
+
 
 def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSettings:
     """Read the settings: from the command line, or else from the environment.

@@ -202,7 +202,7 @@ class Batches(Protocol):
     """Applies the tasks of a plan. Belongs to the driver's thread."""
 
     def start(self) -> None:
-        """Begin to start what is needed to apply rows, in the background."""
+        """Begin to start what is needed to apply rows, in the background, if that has not begun."""
         ...
 
     @property

@@ -59,3 +59,18 @@ def test_the_master_of_spark_submit_counts_unless_another_is_named(
     words: list[str], env: dict[str, str], master: str
 ) -> None:
     assert settings_from([*PIPELINE, *words], env).master == master
+
+
+@pytest.mark.parametrize(
+    ("words", "at_once"),
+    [
+        ((), True),
+        (("--standby",), True),
+        (("--master", "spark://m:7077"), True),
+        (("--master", "spark://m:7077", "--standby"), False),
+        (("--master", "", "--standby"), False),
+    ],
+)
+def test_a_standby_takes_no_cores_of_a_cluster(words: tuple[str, ...], at_once: bool) -> None:
+    settings = settings_from(["--pipeline", "p", *words], {})
+    assert settings.starts_spark_at_once is at_once
