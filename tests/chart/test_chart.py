@@ -190,6 +190,17 @@ def test_another_pipeline_file_gives_new_pods() -> None:
             ("-set", 'pipeline=kind = "iceberg"', "-set", "sink.kind=sparkApplication"),
             "no Iceberg targets",
         ),
+        (
+            (
+                "-set",
+                "pipeline=x",
+                "-set",
+                "sink.master=spark://m:7077",
+                "-set",
+                "networkPolicy.enabled=true",
+            ),
+            "executors of sink.master",
+        ),
         (("-set", "pipeline=x", "-set", "strimzi.connect.enabled=true"), "--target strimzi"),
         (("-set", "pipeline=x", "-set", "strimzi.connectors[0].name=a"), "watchdog.create"),
     ],
