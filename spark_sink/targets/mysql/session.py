@@ -61,7 +61,7 @@ class MySqlSession:
         idle_s: The server ends the connection after so many seconds without a statement, and with
             it the locks of a client whose machine was cut off; 0: after the server's own time,
             which is eight hours by default. A connection that was idle for half as long outside of
-            a transaction is made anew.
+            a transaction is made anew, unless ``keeping`` forbids it.
 
     Attributes:
         generation: Number of connections made so far. Code that remembers something about a
@@ -73,7 +73,8 @@ class MySqlSession:
         self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30, idle_s: int = 0
     ) -> None:
         self.address = address
-        self._idle_s, self._used, self._in_transaction = idle_s, 0.0, False
+        self._idle_s, self._used = idle_s, 0.0
+        self._in_transaction = self._is_kept = False
         self.generation = 0
         self._can_load = self._is_mariadb = self._is_tidb = False
         self.max_packet = 4 << 20
@@ -205,6 +206,15 @@ class MySqlSession:
         finally:
             self._in_transaction = False
 
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """While it lasts an idle connection is not made anew, because it holds a named lock."""
+        self._is_kept = True
+        try:
+            yield
+        finally:
+            self._is_kept = False
+
     def _roll_back(self) -> None:
         if self._connection is None or not self._connection.open:
             self.close()
@@ -300,8 +310,8 @@ class MySqlSession:
             ) from error
 
     def _connected(self) -> pymysql.Connection[Cursor]:
-        idle_s = time.monotonic() - self._used
-        if self._idle_s and not self._in_transaction and idle_s > self._idle_s / 2:
+        idle_s, needed = time.monotonic() - self._used, self._in_transaction or self._is_kept
+        if self._idle_s and not needed and idle_s > self._idle_s / 2:
             self.close()
         if self._connection is None:
             self._connection = connection = self._connect(

@@ -28,10 +28,9 @@ class MySqlTarget:
 
     def __init__(self, settings: SinkSettings, pipeline: Pipeline) -> None:
         target = self._target = pipeline.target
-        self._address = MySqlAddress.of(target)
         self.config = ApplyConfig(
             kafka=pipeline.kafka,
-            target=self._address,
+            target=MySqlAddress.of(target),
             control_database=target.control_database,
             pipeline=pipeline.name,
             lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
@@ -41,11 +40,12 @@ class MySqlTarget:
         self._shard_columns = {
             c.name for route in pipeline.routes for c in route.policies.origin.columns
         }
-        self._session = self._new_session()
+        self._session = self.config.session()
         self.state = self._control_on(self._session)
         self.batches = BatchRunner(settings, self.config, pipeline.sink.spark_min_records)
         self.drift = MySqlDriftStore(self._session, self.state, pipeline.name)
-        own = self._new_session()
+        # The lease ends by a silence of its own.
+        own = MySqlSession(self.config.target, lock_wait_timeout_s=self.config.lock_wait_timeout_s)
         self.lease = MySqlLease(own, self._control_on(own).epoch, *names_of(pipeline))
         self._drift_ignore = pipeline.sink.drift_ignore
         self.loads = MySqlLoads(self._session, self.state, self.config, self.batches.spark)
@@ -63,12 +63,12 @@ class MySqlTarget:
 
     def journal_of_thread(self, epoch: int) -> Journal:
         """On a session of its own."""
-        session = self._new_session()
+        session = self.config.session()
         return self._journal_on(session, self._control_on(session), epoch)
 
     def looks_of_thread(self) -> MySqlLooks:
         """On a session of its own."""
-        session = self._new_session()
+        session = self.config.session()
         journal = self._control_on(session).table("ddl_journal")
         comparer = TableComparer(session, journal, self.config.pipeline, self._drift_ignore)
         return MySqlLooks(session, comparer)
@@ -78,10 +78,6 @@ class MySqlTarget:
         self._session.close()
         self.lease.close()
         self.batches.stop()
-
-    def _new_session(self) -> MySqlSession:
-        wait_s = self.config.lock_wait_timeout_s
-        return MySqlSession(self._address, lock_wait_timeout_s=wait_s)
 
     def _control_on(self, session: MySqlSession) -> ControlStore:
         return ControlStore(session, self.config.control_database, self.config.pipeline)

@@ -10,10 +10,14 @@ from shardmerge.connectors.access.lease_names import Sinks, lease_name, sinks_at
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.targets.mysql import lease as module
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.lease import MySqlLease
+from shardmerge.spark_sink.targets.mysql.server_errors import LOST
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.tasks import connection
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 from tests.running import holding, wait_for
 
 SERVERS = ("mysql80", "mariadb1011")
@@ -98,6 +102,25 @@ def test_a_sink_that_stands_still_loses_the_lease_and_takes_none_from_its_succes
     assert still.renew() == 0, "the epoch: the lease itself it cannot have"
     assert waiting.renew() == 0
     assert waiting.wait(0)
+
+
+def test_a_transaction_of_a_driver_whose_machine_was_cut_off_is_ended(
+    target: MySqlAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "IDLE_S", 2)
+    config = ApplyConfig(Kafka(""), target, CONTROL, PIPELINE)
+    silent, later = config.session(), MySqlSession(target)
+    epoch = ControlStore(silent, CONTROL, PIPELINE).take_epoch()
+
+    def write_while_silent() -> None:
+        with silent.transaction():
+            ControlStore(silent, CONTROL, PIPELINE).fence(epoch)
+            assert ControlStore(later, CONTROL, PIPELINE).take_epoch() == epoch + 1
+
+    with pytest.raises(TargetError) as lost:
+        write_while_silent()
+    assert lost.value.number in LOST
+    later.close()
 
 
 def test_status_shows_who_writes_and_who_waits(

@@ -39,20 +39,21 @@ def ddl_lock(
         TargetError: Somebody else holds it (``retryable``).
     """
     lock = lock_name(pipeline, target)
-    ((taken,),) = session.query("SELECT GET_LOCK(%s, %s)", (lock, wait_s))
-    if taken != 1:
-        raise TargetError(
-            f"another DDL statement of this pipeline is still running on {target}",
-            retryable=True,
-            hint="wait for it: see SHOW PROCESSLIST there",
-            code="SM-3105",
-        )
-    try:
-        yield
-    finally:
-        # If the connection is lost, the server itself releases the lock after the statement.
-        if session.is_open:
-            session.query("SELECT RELEASE_LOCK(%s)", (lock,))
+    with session.keeping():
+        ((taken,),) = session.query("SELECT GET_LOCK(%s, %s)", (lock, wait_s))
+        if taken != 1:
+            raise TargetError(
+                f"another DDL statement of this pipeline is still running on {target}",
+                retryable=True,
+                hint="wait for it: see SHOW PROCESSLIST there",
+                code="SM-3105",
+            )
+        try:
+            yield
+        finally:
+            # If the connection is lost, the server itself releases the lock after the statement.
+            if session.is_open:
+                session.query("SELECT RELEASE_LOCK(%s)", (lock,))
 
 
 def check_no_job(session: MySqlSession, target: TargetTable) -> None:

@@ -28,7 +28,7 @@ ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker, however large the backlog is."""
 ROUND_BYTES = 128 << 20
 IDLE_S = 60
-"""A worker that is cut off in the middle of a transaction keeps its locks for so long."""
+"""A sink that is cut off in the middle of a transaction keeps its locks for so long."""
 TIDB_ROUND_RECORDS, TIDB_CONNECTIONS = 10_000, 4
 """Measured by ``benchmarks/tidb_load.py``."""
 
@@ -55,6 +55,11 @@ class ApplyConfig:
     fetch_wait_ms: int = SMALL_FETCH_WAIT_MS
     connections: int = 1
 
+    def session(self) -> MySqlSession:
+        """A session that writes. The server ends a transaction that falls silent in it."""
+        wait_s = self.lock_wait_timeout_s
+        return MySqlSession(self.target, lock_wait_timeout_s=wait_s, idle_s=IDLE_S)
+
     def for_kind(self, kind: str) -> ApplyConfig:
         """The configuration with transaction size and connections for a kind of target."""
         if kind != "tidb":
@@ -77,9 +82,7 @@ class TaskConnection:
 
     def __init__(self, config: ApplyConfig) -> None:
         self.config = config
-        self.session = MySqlSession(
-            config.target, lock_wait_timeout_s=config.lock_wait_timeout_s, idle_s=IDLE_S
-        )
+        self.session = config.session()
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
         self.rows = row_format(config.registry)
         self.round_records = config.round_records

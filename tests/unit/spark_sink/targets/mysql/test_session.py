@@ -11,7 +11,9 @@ import pytest
 from shardmerge.connectors.access import mysql
 from shardmerge.connectors.access.mysql import NOT_ADMITTED
 from shardmerge.schemas.model.errors import TargetError, TargetLost
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.targets.mysql import tidb_loads
+from shardmerge.spark_sink.targets.mysql.ddl.ddl_lock import ddl_lock
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, changed_value_note
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
@@ -59,6 +61,8 @@ class Scripted:
             self._rows = [(self.version,)]
         elif sql.startswith("SHOW VARIABLES"):
             self._rows = [("tidb_txn_mode", "pessimistic"), ("sql_mode", "")]
+        elif "_LOCK(" in sql:
+            self._rows = [(1,)]
         elif "CHARACTER_SETS" in sql:
             self._rows = [("utf8mb4", "utf8mb4_bin")]
         else:
@@ -315,3 +319,16 @@ def test_a_transaction_stays_on_its_connection_however_long_it_takes(
         clock[0] += 59
         session.execute("DO 1")
         assert session.generation == 1
+
+
+def test_a_connection_with_a_named_lock_stays_however_long_nothing_is_asked(
+    monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    session = idle_session(monkeypatch, Scripted("8.0.15", None, []), 60)
+    with ddl_lock(session, "p", TargetTable("merged", "t"), 1):
+        clock[0] += 59
+        session.execute("DO 1")
+        assert session.generation == 1
+    clock[0] += 31
+    session.execute("DO 1")
+    assert session.generation == 2
