@@ -21,6 +21,7 @@ from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks.chunk_writer import ChunkWriter
 from tests.integration.spark import values
+from tests.running import wait_for as wait_until
 
 from .compared_line import S1, connected, execute, pipeline
 from .conftest import source_server
@@ -54,6 +55,15 @@ class Servers:
             place += ", MASTER_AUTO_POSITION = 1, GET_MASTER_PUBLIC_KEY = 1"
             more = ("RESET MASTER", place, "START SLAVE")
         execute(self.replica, *more)
+        # Until then it does not know the source's identity.
+        wait_until(lambda: self._status()["Slave_IO_Running"] == "Yes", "the replica's connection")
+
+    def _status(self) -> dict[str, object]:
+        with connected(self.replica) as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW SLAVE STATUS")
+            [channel] = cursor.fetchall()
+            assert cursor.description is not None
+            return dict(zip((each[0] for each in cursor.description), channel, strict=True))
 
     def applies(self, word: str) -> None:
         """START or STOP the thread that executes what came."""
