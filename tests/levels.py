@@ -102,7 +102,7 @@ def wheel() -> Result:
         if code := run(step, minutes=5):
             return Result(broken=f"{' '.join(step[1:])}: exit {code}")
     places = ["tests/unit", "tests/golden"]
-    found = pytest("wheel", places, minutes=40, python=python, measured=True)
+    found = pytest("wheel", places, minutes=55, python=python, measured=True)
     floor = [str(python), "-m", "coverage", "report", "--skip-covered"]
     if found.failed == 0 and run(floor, minutes=2, log=REPORTS / "coverage.txt", more=MEASURED):
         broken = f"coverage is below the floor of pyproject.toml: {REPORTS / 'coverage.txt'}"

@@ -46,7 +46,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-ROWS = 4_000
+ROWS = 2_000
 PATIENCE_S = 600.0
 
 
@@ -177,7 +177,7 @@ class Traffic(Background):
     def _write(self) -> None:
         chance = random.Random(5)
         session = MySqlSession(self._address)
-        while not self.ends.wait(0.01):
+        while not self.ends.wait(0.03):
             number, n = chance.choice((1, 2)), chance.randrange(1, ROWS + 1)
             key, table = f"{number}-{n}", f"lake_loads.t{number}"
             session.execute(
@@ -235,7 +235,7 @@ def test_a_load_is_right_although_rows_and_schema_change_and_the_sink_is_killed(
     stack: LocalStack, kind: IcebergKind, shards: MySqlSession, tmp_path: Path
 ) -> None:
     line = ReadLine(stack, kind, f"lakeload{os.getpid()}", "lake_loads", 6021)
-    source = replace(line.pipeline.sources[0], snapshot="spark", load_rows_per_s=1_500)
+    source = replace(line.pipeline.sources[0], snapshot="spark", load_rows_per_s=600)
     line.pipeline = replace(line.pipeline, sources=(source,))
 
     def of_shards() -> list[tuple[Any, ...]]:
