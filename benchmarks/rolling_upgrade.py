@@ -55,6 +55,7 @@ print(with_exact_values(artifacts.plugin_path, cache, artifacts.java))
 _FIRST = "connect"
 """The stack's own worker of Connect."""
 _MOVED_S = 5.0
+"""Connectors that have run for so long move to no other worker any more."""
 _SETTLED_S = 5.0
 """Rows are watched for so long after a part is back."""
 

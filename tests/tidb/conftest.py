@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shardmerge.local.servers.stack import LocalStack, Ports
-from shardmerge.schemas.pipeline.settings import Target
+from shardmerge.schemas.pipeline.settings import Pipeline, Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
+from tests.integration.mysql.compared_line import pipeline
 from tests.integration.spark.conftest import way
 from tests.integration.spark.rig import Rig
 
@@ -50,6 +52,12 @@ def stack() -> Iterator[LocalStack]:
 def tidb_server(tidb: MySqlAddress) -> Target:
     """``[target]`` of a pipeline that merges into it."""
     return tidb_target(f"{tidb.user}:{tidb.password}@{tidb.host}:{tidb.port}")
+
+
+@pytest.fixture
+def tidb_pipeline(tidb_server: Target) -> Pipeline:
+    """A pipeline that merges into it, without sources that answer."""
+    return replace(pipeline(1, 1), target=tidb_server)
 
 
 @pytest.fixture

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
 from shardmerge.cli.cutover.tidying import (
     DEFAULTS,
     ORIGIN,
-    MergedTable,
     counted_column,
     sequence_statements,
     tidying,
 )
-from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.pipeline.settings import Target as TargetSettings
-from shardmerge.spark_sink.targets.mysql.ddl.introspection import schema_of
-from tests.integration.mysql.compared_line import TARGET, pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
+from tests.integration.mysql.compared_line import TARGET
 from tests.integration.mysql.test_cutover import (
     MERGED,
-    OWN,
     Target,
     test_a_record_is_kept_and_forgotten,
     test_closing_waits_for_the_sink_and_lets_none_of_its_transactions_begin,
@@ -40,20 +33,15 @@ __all__ = [
 
 
 @pytest.fixture
-def merged(tidb_server: TargetSettings) -> Iterator[Target]:
-    found = Target(replace(pipeline(1, 1), target=tidb_server))
+def merged(tidb_pipeline: Pipeline) -> Iterator[Target]:
+    found = Target(tidb_pipeline)
     yield found
     found.close()
 
 
 def test_what_is_tidied_leaves_a_table_that_counts_by_a_sequence(merged: Target) -> None:
     merged.run(MERGED, "INSERT INTO merged.t VALUES (7, 1, 1, 's1'), (41, 1, 1, 's1')")
-    there, own = merged.server.table(), schema_of(OWN, ServerContext())
-    assert there is not None
-    assert own is not None
-    joined = [ShardColumn(f"{c.name}#1", c) for c in there.columns if c.name != "_shard"]
-    shards = [ShardSchema(own, ("id#1", "a#1", "c#1"))]
-    table = MergedTable(TARGET, there, joined, shards, ["_shard"], kind="tidb")
+    table = merged.table()
     ids = counted_column(table)
     assert ids is not None
     found = tidying(table, [DEFAULTS, ORIGIN], merged.server.largest(ids))

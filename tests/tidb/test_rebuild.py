@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
-from shardmerge.schemas.pipeline.settings import Target
-from tests.integration.mysql.compared_line import pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from tests.integration.mysql.test_rebuild import (
     Rebuilt,
     test_a_task_of_the_shadow_s_sink_that_is_left_writes_nothing,
@@ -30,7 +28,7 @@ __all__ = [
 
 
 @pytest.fixture
-def rebuilt(tidb_server: Target) -> Iterator[Rebuilt]:
-    found = Rebuilt(replace(pipeline(1, 1), target=tidb_server))
+def rebuilt(tidb_pipeline: Pipeline) -> Iterator[Rebuilt]:
+    found = Rebuilt(tidb_pipeline)
     yield found
     found.close()

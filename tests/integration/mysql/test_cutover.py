@@ -201,6 +201,17 @@ class Target:
             for statement in statements:
                 cursor.execute(statement)
 
+    def table(self) -> MergedTable:
+        """The table of ``MERGED``, with the shard of ``OWN``."""
+        there, own = self.server.table(), schema_of(OWN, ServerContext())
+        assert there is not None
+        assert own is not None
+        joined = [ShardColumn(f"{c.name}#1", c) for c in there.columns if c.name != "_shard"]
+        shards = [ShardSchema(own, ("id#1", "a#1", "c#1"))]
+        return MergedTable(
+            TARGET, there, joined, shards, ["_shard"], kind=self.pipeline.target.kind
+        )
+
     def close(self) -> None:
         self.session.close()
         self.server.close()
@@ -311,13 +322,8 @@ def test_what_is_tidied_can_be_taken_back(merged: Target) -> None:
     merged.run(MERGED,
             "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
             "INSERT INTO merged.t VALUES (0, 1, 1, 's1'), (41, 1, 1, 's1')")  # fmt: skip
-    there = merged.server.table()
-    own = schema_of(OWN, ServerContext())
-    assert there is not None
-    assert own is not None
-    joined = [ShardColumn(f"{c.name}#1", c) for c in there.columns if c.name != "_shard"]
-    table = MergedTable(TARGET, there, joined, [ShardSchema(own, ("id#1", "a#1", "c#1"))],
-                        ["_shard"])  # fmt: skip
+    table = merged.table()
+    there, joined = table.there, table.joined
     found = tidying(table, [DEFAULTS, ORIGIN], merged.server.largest(id_column(table)))
     assert found.notes == ()
     for statement in found.statements:
