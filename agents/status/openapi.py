@@ -14,6 +14,7 @@ from shardmerge.schemas.pipeline.given_commands import KINDS
 from shardmerge.schemas.pipeline.web import TOKEN
 from shardmerge.schemas.records.plain_fields import alternatives, plain_fields
 
+from .change_answers import ChangesAnswer
 from .command_answers import CommandCall, CommandsAnswer, GivenAnswer
 from .plain import (
     ErrorAnswer,
@@ -80,6 +81,11 @@ def document(version: str, access: str = TOKEN) -> dict[str, Any]:
             "Which shard has which column",
             (_NAME, _SEARCH, _COLUMNS, _PAGE),
             schemas.good(MatrixAnswer) | missing | refused,
+        ),
+        "/api/target/{name}/changes": _get(
+            "How far each shard is with each change, and with the target's statements for it",
+            (_NAME,),
+            schemas.good(ChangesAnswer) | missing,
         ),
         "/api/target/{name}/holds": _get(
             "Why shards are held or paused, with both sides and the ways out",

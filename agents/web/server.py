@@ -16,6 +16,7 @@ from faust.web.drivers.aiohttp import Web as FaustWeb
 from shardmerge.agents.pages import render
 from shardmerge.agents.pages.asset_files import assets
 from shardmerge.agents.status import openapi, plain
+from shardmerge.agents.status.change_answers import changes_answer
 from shardmerge.agents.status.matrix import matrix
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.agents.status.view_metrics import view_samples
@@ -104,6 +105,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             "/api/status": self._api_status,
             "/api/target/{name}": self._api_target,
             "/api/target/{name}/matrix": self._api_matrix,
+            "/api/target/{name}/changes": self._api_changes,
             "/api/target/{name}/holds": asking.api_holds,
             "/api/target/{name}/commands": commanding.api_commands,
             "/api/openapi.json": self._openapi,
@@ -175,6 +177,9 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             return plain.matrix_answer(found)
 
         return await self._target_answer(request, answer)
+
+    async def _api_changes(self, request: web.Request) -> web.Response:
+        return await self._target_answer(request, changes_answer)
 
     async def _target_answer(
         self, request: web.Request, answer: Callable[[TargetView], Any]

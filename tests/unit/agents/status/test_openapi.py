@@ -8,6 +8,7 @@ import pytest
 from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import hold_reports
 from shardmerge.agents.status import plain
+from shardmerge.agents.status.change_answers import changes_answer
 from shardmerge.agents.status.command_answers import GivenAnswer, commands_answer
 from shardmerge.agents.status.matrix import matrix
 from shardmerge.agents.status.openapi import document
@@ -77,6 +78,7 @@ def answers() -> dict[str, Any]:
         "/api/status": plain.status_answer(line.view, "shop", caught_up=True),
         "/api/target/{name}": plain.target_answer(target),
         "/api/target/{name}/matrix": plain.matrix_answer(matrix(target)),
+        "/api/target/{name}/changes": changes_answer(target),
         "/api/target/{name}/holds": plain.holds_answer(str(ORDERS), reports),
         "/api/target/{name}/commands": commands_answer(str(ORDERS), line.view.commands(ORDERS)),
         "/healthz": plain.HealthAnswer(ready=True, assigned=("a/0",), view_caught_up=True),

@@ -1,0 +1,167 @@
+"""What ``/api`` answers about changes shard by shard, as values. JSON is their plain form. Pure.
+
+It is what the time line of a target's page shows, for every change that is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .execution import Stand, StandingGroup
+from .timeline import ExecutedStatement, ShownChange, changes
+from .view import TargetView
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChangeAnswer:
+    """What a change does to one column.
+
+    Attributes:
+        id: The column's identity.
+        kind: ``added``, ``changed``, ``renamed``, ``dropped`` or ``left out``.
+        detail: The new definition of an added or changed column, the new name of a renamed one,
+            and the name of one that was dropped or is left out.
+    """
+
+    id: str
+    kind: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementAnswer:
+    """A statement of the target that a change asked for.
+
+    Attributes:
+        version: Version of the decision.
+        sql: The statement.
+        state: ``executed``, ``debt``, ``waiting``, ``executing``, ``refused``, or ``not known``
+            while the sink has not reported on this version.
+        detail: What the statement waits for, or what the target's server answered.
+        code: The code of ``detail``, or "".
+        since_ms: When the sink first reported that state, in milliseconds since 1970; 0 if not
+            known.
+    """
+
+    version: int
+    sql: str
+    state: str
+    detail: str
+    code: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandingAnswer:
+    """Shards that are equally far with one change.
+
+    Attributes:
+        stand: Where their rows are, seen from the change.
+        kind: What waiting shards wait at: ``hold``, ``lock`` (the DDL lock), ``gate`` (that the
+            target reaches a version), ``pause``, or ``row`` for anything else; "" for other states.
+        reason: Why they wait, as the sink tells it; "" for shards that do not wait.
+        code: The code of ``reason``, or "".
+        hint: What the operator can do, or "".
+        shards: In the order in which they made the change.
+        since_ms: When the first of them began to wait, in milliseconds since 1970; 0 for none.
+        parked: Rows of all of them that are not applied, at most.
+        fastest_ms: Of shards with the stand ``passed``: least time in milliseconds between the
+            change on the shard and the first report of the sink that has it passed; null if no
+            time is known.
+        slowest_ms: The largest of these times.
+    """
+
+    stand: Stand
+    kind: str
+    reason: str
+    code: str
+    hint: str
+    shards: tuple[str, ...]
+    since_ms: int
+    parked: int
+    fastest_ms: int | None
+    slowest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeAnswer:
+    """Equal changes of shards: what they asked of the target, and how far each shard is.
+
+    Attributes:
+        ddl: The statement of the shard that made the change first.
+        first_version: Version of the decision about the first shard's change.
+        last_version: Version of the decision about the last shard's change.
+        columns: What the change does; empty for a change that leaves all columns as they were.
+        statements: The target's statements, in the order of their versions, as far as the
+            decisions are kept.
+        shards: The shards that made the change, the worst stand first.
+        lacking: Live shards that have not made it, sorted.
+        differing: Live shards that have what it makes, but with another definition; sorted.
+    """
+
+    ddl: str
+    first_version: int
+    last_version: int
+    columns: tuple[ColumnChangeAnswer, ...]
+    statements: tuple[StatementAnswer, ...]
+    shards: tuple[StandingAnswer, ...]
+    lacking: tuple[str, ...]
+    differing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAnswer:
+    """How far each shard of a target is with each change.
+
+    Attributes:
+        target: As ``database.table``.
+        changes: The changes that are kept, the latest one first.
+    """
+
+    target: str
+    changes: tuple[ChangeAnswer, ...]
+
+
+def changes_answer(target: TargetView) -> ChangesAnswer:
+    """The answer of ``/api/target/NAME/changes``."""
+    found = changes(target, len(target.rollouts))
+    return ChangesAnswer(str(target.target), tuple(map(_change, found)))
+
+
+def _change(shown: ShownChange) -> ChangeAnswer:
+    execution = shown.execution
+    rollout = execution.rollout
+    return ChangeAnswer(
+        rollout.ddl,
+        rollout.first,
+        rollout.last,
+        tuple(ColumnChangeAnswer(*each) for each in rollout.change),
+        tuple(
+            _statement(entry.decision.version, each)
+            for entry in shown.entries
+            for each in entry.statements
+        ),
+        tuple(map(_standing, execution.groups)),
+        tuple(map(str, execution.lacking)),
+        tuple(map(str, execution.differing)),
+    )
+
+
+def _statement(version: int, told: ExecutedStatement) -> StatementAnswer:
+    sql = told.statement.sql
+    return StatementAnswer(version, sql, told.state, told.detail, told.code, told.since_ms)
+
+
+def _standing(group: StandingGroup) -> StandingAnswer:
+    return StandingAnswer(
+        group.stand,
+        group.kind,
+        group.reason,
+        group.code,
+        group.hint,
+        tuple(map(str, group.shards)),
+        group.since_ms,
+        group.parked,
+        group.fastest_ms,
+        group.slowest_ms,
+    )
