@@ -7,6 +7,8 @@ from pathlib import Path
 
 from shardmerge.schemas.model.errors import ConfigError
 
+from .migrations import is_flyway
+
 
 def sql_files(path: Path) -> dict[str, str]:
     """Name → text: of one file, or of a folder's files whose names end with ``.sql``.
@@ -25,6 +27,22 @@ def sql_files(path: Path) -> dict[str, str]:
             )
         return {each.name: text_of(each) for each in sorted(path.glob("*.sql")) if each.is_file()}
     return {path.name: text_of(path)}
+
+
+def migration_files(path: Path) -> dict[str, str]:
+    """Path below the folder → text: as ``sql_files``, and Flyway's files in subfolders, too.
+
+    Flyway searches its locations recursively; the version alone makes the order. The other tools
+    read one folder.
+
+    Raises:
+        ConfigError: As ``sql_files``; a subfolder may have files that are named as Flyway's.
+    """
+    found = sorted(each for each in path.rglob("*.sql") if each.is_file())
+    below = [each for each in found if each.parent != path]
+    if not below or not all(is_flyway(each.name) for each in below):
+        return sql_files(path)
+    return {each.relative_to(path).as_posix(): text_of(each) for each in found}
 
 
 def text_of(path: Path) -> str:

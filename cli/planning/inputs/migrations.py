@@ -1,6 +1,6 @@
 """Files and folders of migrations → their statements in the order in which they are executed. Pure.
 
-Known folders: Flyway (``V1_2__name.sql``, then ``R__name.sql``), golang-migrate
+Known folders: Flyway (``V1_2__name.sql``, then ``R__name.sql``, also in subfolders), golang-migrate
 (``1_name.up.sql``), Liquibase's formatted SQL, and plain SQL files by number or name. Of plain
 files those parts are left out that dbmate or goose marks as the way back.
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.server_context import ServerContext
@@ -49,13 +50,18 @@ class Migration:
     condition: str = ""
 
 
+def is_flyway(name: str) -> bool:
+    """Whether a file's name, without folders, is that of a migration of Flyway."""
+    return _FLYWAY.fullmatch(name) is not None
+
+
 def migrations(
     files: Mapping[str, str], context: ServerContext, where: str, after: str = ""
 ) -> list[Migration]:
     """The migrations of a folder in the order in which their tool executes them.
 
     Args:
-        files: Name → text, of all files whose names end with ``.sql``.
+        files: Path below the folder → text, of all files whose names end with ``.sql``.
         context: How the server that executes them reads a statement.
         where: How messages name the folder.
         after: Migrations up to this version are executed already; "" for none.
@@ -96,7 +102,7 @@ def _migrations(
     files: Mapping[str, str], context: ServerContext, where: str
 ) -> Iterator[Migration]:
     kinds = {
-        "Flyway": [name for name in files if _FLYWAY.fullmatch(name)],
+        "Flyway": [name for name in files if is_flyway(PurePosixPath(name).name)],
         "golang-migrate": [name for name in files if _UP.fullmatch(name) or _DOWN.fullmatch(name)],
         "Liquibase": [name for name, text in files.items() if is_formatted(text)],
     }
@@ -118,7 +124,7 @@ def _migrations(
             code="SM-5604",
         )
     if kind == "Flyway":
-        yield from _of_flyway(files, context)
+        yield from _of_flyway(files, context, where)
     elif kind == "golang-migrate":
         ups = {name: found[1] for name in files if (found := _UP.fullmatch(name))}
         for name in sorted(ups, key=lambda name: (int(ups[name]), name)):
@@ -130,24 +136,37 @@ def _migrations(
                 yield Migration(each.name, name, each.pieces, told)
 
 
-def _of_flyway(files: Mapping[str, str], context: ServerContext) -> Iterator[Migration]:
+def _of_flyway(files: Mapping[str, str], context: ServerContext, where: str) -> Iterator[Migration]:
     """Versioned migrations by version, then repeatable ones by description.
 
     Undo and baseline migrations are left out.
+
+    Raises:
+        ConfigError: Two files have the same version, or the same description. Flyway refuses them.
     """
-    versioned, repeatable = [], []
-    for name in files:
-        found = _FLYWAY.fullmatch(name)
+    versioned: dict[tuple[int, ...], tuple[str, str]] = {}
+    repeatable: dict[str, str] = {}
+    for name in sorted(files):
+        found = _FLYWAY.fullmatch(PurePosixPath(name).name)
         assert found is not None
         kind, version, words = found[1].upper(), found[2].replace("_", "."), found[3]
         if kind == "V":
-            numbers = tuple(int(part) for part in version.split(".") if part)
-            versioned.append((_trimmed(numbers), version, name))
+            numbers = _trimmed(tuple(int(part) for part in version.split(".") if part))
+            _, other = versioned.setdefault(numbers, (version, name))
         elif kind == "R":
-            repeatable.append((words, name))
-    for _, version, name in sorted(versioned):
+            other = repeatable.setdefault(words, name)
+        else:
+            continue
+        if other != name:
+            same = "version" if kind == "V" else "description"
+            raise ConfigError(
+                f"{where}: {other} and {name} have the same {same}",
+                hint="name a folder that Flyway accepts as one location",
+                code="SM-5604",
+            )
+    for _, (version, name) in sorted(versioned.items()):
         yield Migration(version, name, _pieces(files[name], context))
-    for words, name in sorted(repeatable):
+    for words, name in sorted(repeatable.items()):
         yield Migration(words, name, _pieces(files[name], context))
 
 

@@ -26,7 +26,7 @@ from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline
 
-from .folders import sql_files, text_of
+from .folders import migration_files, text_of
 from .migrations import migrations
 from .names import named_shards
 from .table_files import table_like
@@ -139,7 +139,7 @@ def _written(
     """Source → the entry's statements as its server reads them."""
     if entry.path is None:
         return {name: [_Written(entry.sql)] for name in sources}
-    files = sql_files(entry.path)
+    files = migration_files(entry.path)
     contexts = {name: server_context(pipeline.source(name)) for name in sources}
     return {
         name: [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shardmerge.cli.planning.inputs.folders import databases_below, sql_files
+from shardmerge.cli.planning.inputs.folders import databases_below, migration_files, sql_files
 from shardmerge.schemas.model.errors import ConfigError
 
 
@@ -22,6 +22,24 @@ def test_files_that_would_be_passed_over_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "deeper" / "a.sql").write_text("x")
     with pytest.raises(ConfigError, match="has SQL files in subfolders"):
         sql_files(tmp_path)
+
+
+def test_flyways_files_are_read_in_subfolders_too(tmp_path: Path) -> None:
+    (tmp_path / "v2" / "deeper").mkdir(parents=True)
+    (tmp_path / "V1__a.sql").write_text("a")
+    (tmp_path / "v2" / "deeper" / "V2__b.sql").write_text("b")
+    assert migration_files(tmp_path) == {"V1__a.sql": "a", "v2/deeper/V2__b.sql": "b"}
+    (tmp_path / "v2" / "c.sql").write_text("c")
+    with pytest.raises(ConfigError, match="has SQL files in subfolders"):
+        migration_files(tmp_path)
+
+
+def test_other_tools_files_are_read_in_one_folder(tmp_path: Path) -> None:
+    (tmp_path / "1.sql").write_text("a")
+    assert migration_files(tmp_path) == {"1.sql": "a"}
+    assert migration_files(tmp_path / "1.sql") == {"1.sql": "a"}
+    with pytest.raises(ConfigError, match="cannot be read"):
+        migration_files(tmp_path / "none")
 
 
 def test_what_is_not_utf8_or_not_there_is_an_error(tmp_path: Path) -> None:

@@ -31,6 +31,11 @@ def test_flyway_goes_by_version_and_repeatable_ones_come_last() -> None:
     ]  # fmt: skip
 
 
+def test_flyways_folders_make_one_order() -> None:
+    files = {"v2/V3__c.sql": "c;", "v1/V1__a.sql": "a;", "V2__b.sql": "b;", "v1/R__r.sql": "r;"}
+    assert read(files) == [("1", ["a"]), ("2", ["b"]), ("3", ["c"]), ("r", ["r"])]
+
+
 @pytest.mark.parametrize("version", ["2", "V2", "2.0", "02"])
 def test_what_is_done_is_left_out(version: str) -> None:
     assert [name for name, _ in read(FLYWAY, version)] == ["2.0.1", "10", "views"]
@@ -74,6 +79,8 @@ def test_liquibase_files_go_by_name_and_changeset() -> None:
     [
         ({}, "", "folder has no migration"),
         ({"V1__a.sql": "a", "1_b.up.sql": "b"}, "", "of Flyway and of golang-migrate"),
+        ({"V1__a.sql": "a", "x/V1.0__b.sql": "b"}, "", "x/V1.0__b.sql have the same version"),
+        ({"R__a.sql": "a", "x/R__a.sql": "b"}, "", "x/R__a.sql have the same description"),
         ({"V1__a.sql": "a", "other.sql": "b"}, "", "but other.sql is not one"),
         ({"V1__a.sql": "a"}, "3", "has no migration '3'"),
         ({"V1__a.sql": "a;\nb ${table};"}, "", r"V1__a\.sql:2: .* placeholder \$\{table\}"),
