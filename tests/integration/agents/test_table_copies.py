@@ -1,4 +1,4 @@
-"""Two workers whose tables are copies of each other: equal to the changelogs, whoever is killed."""
+"""Workers whose tables are copies of each other: equal to the changelogs, whoever is killed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from shardmerge.agents.handling.stored_table import COORDINATOR_TABLE, TRACKER_T
 
 from .chaos import Chaos
 from .line import Line, wait_for
+
+WORKERS = "abc"
 
 
 def stored(line: Line, name: str, table: str, partition: int) -> dict[bytes, bytes]:
@@ -39,22 +41,22 @@ def in_changelog(line: Line, table: str) -> dict[int, dict[bytes, bytes]]:
 
 
 def differing(line: Line) -> list[str]:
-    """The tables' partitions on both workers' disks that are not as their changelogs say."""
+    """The tables' partitions on the workers' disks that are not as their changelogs say."""
     return [
         f"{table}-{partition} of {name}"
         for table in (TRACKER_TABLE, COORDINATOR_TABLE)
         for partition, rows in in_changelog(line, table).items()
-        for name in "ab"
+        for name in WORKERS
         if stored(line, name, table, partition) != rows
     ]
 
 
 def test_the_copies_of_killed_workers_equal_the_changelogs_and_serve_a_takeover(line: Line) -> None:
     chaos = Chaos(line, seed=4)
-    for name in "ab":
+    for name in WORKERS:
         line.start(name)
     chaos.feed(12)
-    for victim, survivor, lose_data in (("a", "b", False), ("b", "a", True)):
+    for victim, lose_data in zip(WORKERS, (False, True, False), strict=True):
         # In the middle of records, of its own partitions and of those that it copies.
         chaos.feed(6)
         wait_for(lambda: line.decided() >= line.events() - 4, "a decision")
@@ -64,12 +66,12 @@ def test_the_copies_of_killed_workers_equal_the_changelogs_and_serve_a_takeover(
         copied = line.log(victim).count("tables_copied")
         line.start(victim)
         wait_for(lambda v=victim, c=copied: line.log(v).count("tables_copied") > c, "copies")  # type: ignore[misc]
-        assert line.runs(survivor)
+        assert all(map(line.runs, WORKERS))
     chaos.feed(6)
     line.wait_decided(line.events())
 
     wait_for(lambda: differing(line) == [], "copies that are equal to the changelogs")
-    for name in "ab":
+    for name in WORKERS:
         line.kill(name)
     assert differing(line) == []
     line.check_outputs()
