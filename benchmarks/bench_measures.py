@@ -63,6 +63,36 @@ def usage(stack: LocalStack) -> dict[int, tuple[str, Use]]:
     return found
 
 
+def part_of(pid: int, name: str) -> str:
+    """The part of a process of ``usage``: the sink's driver, JVM and workers told apart."""
+    if name.startswith("source"):
+        return "sources"
+    if name != "sink":
+        return name
+    with suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if words[0].endswith(b"java"):
+            return "sink's JVM"
+        return "sink's driver" if any(b"spark_sink.job" in word for word in words) else "workers"
+    return "workers"
+
+
+def between(
+    before: Mapping[int, tuple[str, Use]], after: Mapping[int, tuple[str, Use]]
+) -> dict[str, Use]:
+    """What each part used between two answers of ``usage``, and its peak memory.
+
+    Each process is compared with itself. One that ended meanwhile is left out: Spark ends workers
+    that were idle for a minute, and what these had used before would be taken from the sum.
+    """
+    used: dict[str, Use] = {}
+    for pid, (name, use) in after.items():
+        known = used.get(name, Use())
+        earlier = before[pid][1].cpu_s if pid in before else 0.0
+        used[name] = Use(known.cpu_s + use.cpu_s - earlier, max(known.peak_mb, use.peak_mb))
+    return used
+
+
 def beside(stack: LocalStack) -> Path:
     """Where a server that is not the stack's has its files."""
     return stack.directory / "server"
@@ -70,20 +100,13 @@ def beside(stack: LocalStack) -> Path:
 
 @contextmanager
 def measuring(stack: LocalStack) -> Iterator[tuple[list[float], dict[str, Use]]]:
-    """Filled at the end: the seconds that it took, and what every part used.
-
-    Each process is compared with itself. One that ended meanwhile is left out: Spark ends workers
-    that were idle for a minute, and what these had used before would be taken from the sum.
-    """
+    """Filled at the end: the seconds that it took, and what every part used (``between``)."""
     seconds: list[float] = []
     used: dict[str, Use] = {}
     before, started = usage(stack), time.perf_counter()
     yield seconds, used
     seconds.append(time.perf_counter() - started)
-    for pid, (name, use) in usage(stack).items():
-        known = used.get(name, Use())
-        earlier = before[pid][1].cpu_s if pid in before else 0.0
-        used[name] = Use(known.cpu_s + use.cpu_s - earlier, max(known.peak_mb, use.peak_mb))
+    used |= between(before, usage(stack))
 
 
 def pin(pid: int, core: int) -> None:

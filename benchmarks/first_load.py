@@ -4,9 +4,11 @@ Three ways, each with the same tables on new servers: Debezium's snapshot throug
 the sink's own load (``snapshot = "spark"``); and the limit, by hand: side by side as many SELECTs
 in the key's order as there are connections, each straight into a LOAD DATA, with nothing between
 them. The first two are counted from the moment when the target's table is made, so that the start
-of the line's processes is not part of them. Ratios are of speeds.
+of the line's processes is not part of them. Ratios are of speeds. Beside them: the processor
+seconds and the peak memory of each part meanwhile, in the last round.
 
     python benchmarks/first_load.py [--rows 250000] [--shards 4] [--connections 2] [--rounds 1]
+                                    [--ways debezium,spark]
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
+from bench_measures import Use, between, part_of, usage
 
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.local.line import Line
+from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
@@ -76,6 +80,7 @@ class Bench:
         self.line = _Line(directory, routes=(route,), name="load", access=self._access)
         self._made: list[float] = []
         self._done: list[float] = []
+        self.used: dict[str, Use] = {}
 
     def _access(self, pipeline: Pipeline) -> Pipeline:
         sources = (
@@ -103,6 +108,10 @@ class Bench:
         watch.join()
         return self._done[0] - self._made[0], self.by_hand
 
+    def _usage(self) -> dict[int, tuple[str, Use]]:
+        found = usage(LocalStack(self.line.directory)).items()
+        return {pid: (part_of(pid, name), use) for pid, (name, use) in found}
+
     def _watch(self) -> None:
         """Note when the target's table is made, and when it has all rows.
 
@@ -116,11 +125,13 @@ class Bench:
                     cursor.execute(f"SELECT COUNT(*) FROM merged.t WHERE id IN ({last})")
                     ((there,),) = cursor.fetchall()
                     if not self._made:
+                        before = self._usage()
                         self._made.append(time.monotonic())
                     if there == len(self.shards):
                         cursor.execute("SELECT COUNT(*) FROM merged.t")
                         if cursor.fetchall() == ((self.rows * len(self.shards),),):
                             self._done.append(time.monotonic())
+                            self.used = between(before, self._usage())
             except pymysql.MySQLError:
                 pass
             time.sleep(0.1)
@@ -171,30 +182,38 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--connections", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--ways", default="debezium,spark", help="reference: by hand, always")
     options = parser.parse_args()
+    ways = options.ways.split(",")
     (ROOT / ".local").mkdir(exist_ok=True)
-    found: dict[str, list[float]] = {"debezium": [], "spark": [], "by hand": []}
+    found: dict[str, list[float]] = {**{way: [] for way in ways}, "by hand": []}
+    used: dict[str, dict[str, Use]] = {}
     for _ in range(options.rounds):
-        for way in ("debezium", "spark"):
+        for way in ways:
             bench = Bench(options.shards, options.rows, options.connections, way)
             try:
                 seconds, by_hand = bench.seconds()
                 found[way].append(seconds)
+                used[way] = bench.used
                 found["by hand"].append(by_hand())
             finally:
                 bench.line.stop()
                 bench.line.clear()
     total = options.rows * options.shards
     limit = statistics.median(found["by hand"])
-    slow = statistics.median(found["debezium"])
+    slow = statistics.median(found.get("debezium", [float("nan")]))
     print(
         f"{total:,} rows of {options.shards} shards, {options.connections} connections a source\n"
     )
-    print(f"| way | s | rows/s | of the limit | of Debezium's |\n|{'---|' * 5}")
+    print(f"| way | s | rows/s | of the limit | of Debezium's | rounds |\n|{'---|' * 6}")
     for way, times in found.items():
         took = statistics.median(times)
         speed = f"{took:.1f} | {total / took:,.0f} | {limit / took:.2f} | {slow / took:.2f}"
-        print(f"| {way} | {speed} |")
+        print(f"| {way} | {speed} | {' '.join(f'{each:.1f}' for each in times)} |")
+    for way, parts in used.items():
+        told = sorted(parts.items(), key=lambda part: -part[1].cpu_s)
+        print(f"\n{way}: processor s (peak MB) of each part")
+        print(", ".join(f"{name} {use.cpu_s:.1f} ({use.peak_mb:.0f})" for name, use in told))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ import requests
 
 # The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import usage
+from bench_measures import part_of, usage
 
 from shardmerge.local.line import Line
 from shardmerge.local.servers.sizes import Sizes
@@ -125,7 +125,7 @@ class Parts:
         """Processor seconds so far, by part."""
         found: Counter[str] = Counter()
         for pid, (name, use) in usage(self._stack).items():
-            found[_part(pid, name)] += use.cpu_s
+            found[part_of(pid, name)] += use.cpu_s
         return found
 
     def megabytes(self) -> Counter[str]:
@@ -135,7 +135,7 @@ class Parts:
             with suppress(OSError):  # it may end meanwhile
                 text = Path(f"/proc/{pid}/status").read_text()
                 if resident := re.search(r"VmRSS:\s+(\d+)", text):
-                    found[_part(pid, name)] += int(resident[1]) / 1024
+                    found[part_of(pid, name)] += int(resident[1]) / 1024
         return found
 
     @contextmanager
@@ -146,20 +146,6 @@ class Parts:
         seconds = time.perf_counter() - begun
         for name, used in (self.seconds() - before).items():
             figures[f"{what}: CPU of {name}, s per s"] = used / seconds
-
-
-def _part(pid: int, name: str) -> str:
-    """Splits the sink's processes: the driver, Spark's JVM, and the workers."""
-    if name.startswith("source"):
-        return "sources"
-    if name != "sink":
-        return name
-    with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        if words[0].endswith(b"java"):
-            return "sink's JVM"
-        return "sink's driver" if any(b"spark_sink.job" in word for word in words) else "workers"
-    return "workers"
 
 
 class Metrics:
