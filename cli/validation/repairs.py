@@ -1,9 +1,9 @@
-"""Corrects differences: as SQL for an operator, or by having exactly these rows read again."""
+"""Shows rows that differ, and corrects them: by SQL for an operator, or by reading them again."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import KafkaException
 
@@ -15,7 +15,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, Side
-from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind
+from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind, Key
 from shardmerge.spark_sink.validation.repair_statements import (
     delete_statement,
     lake_statement,
@@ -23,6 +23,13 @@ from shardmerge.spark_sink.validation.repair_statements import (
     write_statement,
 )
 from shardmerge.spark_sink.validation.row_keys import keys_condition
+from shardmerge.spark_sink.validation.sampled_rows import (
+    MOST_SHOWN,
+    SampledRow,
+    count_statement,
+    sample_query,
+    sampled_row,
+)
 
 from .server_rows import ServerRows
 
@@ -30,32 +37,74 @@ _SEND_S = 30.0
 _ROWS_A_READING = 500
 
 
-def statements(
+def samples(
     table: ComparedTable, found: Sequence[Difference], servers: ServerRows
+) -> dict[Key, SampledRow]:
+    """Digest → one of its rows, for differences of rows without a key.
+
+    The row is that of the first shard that has it; if none has it, the target's. Only the first
+    ``MOST_SHOWN`` differences have a row, and only if it is still there.
+
+    Raises:
+        StackError: A server does not answer.
+    """
+    counted = [each for each in found if each.kind is DifferenceKind.COUNT][:MOST_SHOWN]
+    sides = {side.shard: side for side in (table.side, *table.shards)}
+    wanted: dict[ShardId | None, list[Key]] = {}
+    for each in counted:
+        owner = each.owners[0][0] if each.owners else None
+        wanted.setdefault(owner, []).append(each.key)
+    told = {}
+    for owner, keys in wanted.items():
+        side = sides[owner]
+        for digest, *values in servers.ask(side, sample_query(table, side, keys)):
+            texts = [None if value is None else _text(value) for value in values]
+            told[_text(digest),] = sampled_row(table, side, texts)
+    return told
+
+
+def statements(
+    table: ComparedTable,
+    found: Sequence[Difference],
+    servers: ServerRows,
+    rows: Mapping[Key, SampledRow] | None = None,
 ) -> dict[Difference, str]:
     """Difference → the statement that makes the target's row equal to the shard's row.
 
-    A difference has no statement if its shard does not have the row any more, or if rows are
-    counted.
+    A difference has no statement if its shard does not have the row any more. For rows without a
+    key see ``count_statement``.
+
+    Args:
+        table: What was compared.
+        found: The differences.
+        servers: Asks for the rows.
+        rows: What ``samples`` has found; needed for rows without a key.
 
     Raises:
         StackError: A source does not answer.
     """
-    told = {}
+    told, known = {}, rows or {}
     for difference in found:
         side = _side_of(table, difference)
-        if difference.kind is DifferenceKind.EXTRA:
+        if difference.kind is DifferenceKind.COUNT:
+            if statement := count_statement(table, difference, known.get(difference.key)):
+                told[difference] = statement
+        elif difference.kind is DifferenceKind.EXTRA:
             told[difference] = delete_statement(table, difference)
         elif side is not None and table.side.lake:
             for key, row in servers.rows([side], [difference.key])[0]:
                 if key == difference.key:
                     told[difference] = lake_statement(table, side, difference, row)
         elif side is not None:
-            rows = servers.ask(side, literals_query(table, side, difference))
-            if len(rows) == 1:
-                literals = [v.decode() if isinstance(v, bytes) else str(v) for v in rows[0]]
+            answer = servers.ask(side, literals_query(table, side, difference))
+            if len(answer) == 1:
+                literals = [_text(value) for value in answer[0]]
                 told[difference] = write_statement(table, side, difference, literals)
     return told
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def requests(
@@ -67,7 +116,7 @@ def requests(
         Shard → SQL conditions of the rows to read; and why other differences are not repaired.
     """
     conditions: dict[ShardId, list[str]] = {}
-    notes = counted_notes(found)
+    notes = counted_notes(found, {})
     extra = sum(d.kind is DifferenceKind.EXTRA for d in found)
     if extra:
         notes.append(
@@ -89,14 +138,19 @@ def requests(
     return conditions, notes
 
 
-def counted_notes(found: Sequence[Difference]) -> list[str]:
-    """Why differences of rows without a key are not repaired; empty if there are none."""
-    counted = sum(d.kind is DifferenceKind.COUNT for d in found)
+def counted_notes(found: Sequence[Difference], told: Mapping[Difference, str]) -> list[str]:
+    """Why differences of rows without a key are not repaired; empty if all are.
+
+    Args:
+        found: The differences.
+        told: Those that have a statement.
+    """
+    counted = sum(d.kind is DifferenceKind.COUNT and d not in told for d in found)
     if not counted:
         return []
     return [
-        f"{counted} differences are of rows without a key: `shardmerge command reread` reads"
-        " their shards as a whole"
+        f"{counted} differences of rows without a key have no statement: `shardmerge command"
+        " reread` reads their shards as a whole"
     ]
 
 

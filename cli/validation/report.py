@@ -10,12 +10,15 @@ from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
 from shardmerge.spark_sink.validation.doubts import Difference, Key
 from shardmerge.spark_sink.validation.repair_statements import session_statement
+from shardmerge.spark_sink.validation.sampled_rows import SampledRow
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 
 from .report_shapes import RowDifference, ValidatedTarget
 
 _SHOWN = 3
-"""So many keys are named where a sentence tells of differences."""
+"""So many keys, or shards, are named where a sentence tells of differences."""
+_VALUE = 60
+"""Characters of a value in a line."""
 
 
 def report_of(
@@ -27,6 +30,7 @@ def report_of(
     stopped: str = "",
     code: str = "",
     repairs: Mapping[Difference, str] | None = None,
+    rows: Mapping[Key, SampledRow] | None = None,
 ) -> ValidatedTarget:
     """The shape of a comparison.
 
@@ -38,8 +42,9 @@ def report_of(
         stopped: Why it ended early; "" if it did not.
         code: Of the error in ``stopped``, if it was one.
         repairs: Difference → the statement that corrects it.
+        rows: Digest → one of its rows, for rows without a key.
     """
-    table, told = validation.table, repairs or {}
+    table, told, shown = validation.table, repairs or {}, rows or {}
     found = sorted(validation.differences, key=lambda d: d.key)
     return ValidatedTarget(
         str(table.target),
@@ -52,7 +57,7 @@ def report_of(
         rows=validation.rows,
         ranges=validation.ranges,
         took_ms=round(seconds * 1000),
-        differences=tuple(_row(table, d, told.get(d, "")) for d in found),
+        differences=tuple(_row(table, d, told.get(d, ""), shown.get(d.key)) for d in found),
         in_doubt=len(validation.doubts),
         unsettled=tuple(
             RowDifference("unsettled", shown_key(table, key), "", (), 0, 0)
@@ -87,7 +92,9 @@ def failed_report(target: str, error: ShardMergeError) -> ValidatedTarget:
     )
 
 
-def _row(table: ComparedTable, found: Difference, repair: str) -> RowDifference:
+def _row(
+    table: ComparedTable, found: Difference, repair: str, row: SampledRow | None
+) -> RowDifference:
     shards, target = found.counts or (0, 0)
     return RowDifference(
         found.kind.value,
@@ -97,6 +104,8 @@ def _row(table: ComparedTable, found: Difference, repair: str) -> RowDifference:
         shards,
         target,
         repair,
+        {str(shard): number for shard, number in found.owners},
+        {} if row is None else row.shown,
     )
 
 
@@ -183,10 +192,28 @@ def _line(row: RowDifference, key: Sequence[str]) -> str:
         case "extra":
             return f"extra: {where}, which no shard has"
         case "count":
-            numbers = f"{row.shard_rows} rows of shards, {row.target_rows} of the target"
-            return f"count: {numbers}: {where}"
+            owners = f" ({_owners(row)})" if row.owners else ""
+            numbers = f"{row.shard_rows} rows of shards{owners}, {row.target_rows} of the target"
+            return f"count: {numbers}: {where}{_values(row)}"
         case _:
             return f"differs: {where} of {row.shard} in {', '.join(row.columns)}"
+
+
+def _owners(row: RowDifference) -> str:
+    some = list(row.owners.items())[:_SHOWN]
+    more = f", and {len(row.owners) - _SHOWN} more shards" if len(row.owners) > _SHOWN else ""
+    return ", ".join(f"{shard}: {number}" for shard, number in some) + more
+
+
+def _values(row: RowDifference) -> str:
+    told = ", ".join(
+        f"{name} = {'NULL' if text is None else _short(text)}" for name, text in row.row.items()
+    )
+    return f": {told}" if told else ""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…"
 
 
 def _key(row: RowDifference, key: Sequence[str]) -> str:

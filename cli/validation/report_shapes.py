@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class RowDifference:
         shard_rows: For ``count``: how many such rows all shards have together.
         target_rows: For ``count``: how many such rows the target has.
         repair: With ``--repair sql``: the statement that corrects it; "" without one.
+        owners: For ``count``: the shards that have such rows, each with their number.
+        row: For ``count``: column of the target → the value of one of these rows, at most 1,000
+            characters of it; bytes begin with ``0x``. Empty behind the first 1,000 differences, and
+            if the row was not there any more.
     """
 
     kind: str
@@ -28,6 +33,8 @@ class RowDifference:
     shard_rows: int
     target_rows: int
     repair: str = ""
+    owners: Mapping[str, int] = field(default_factory=dict)
+    row: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

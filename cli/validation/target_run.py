@@ -13,6 +13,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.loading.load_turns import RateBudget
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, compared_table
 from shardmerge.spark_sink.validation.doubts import Difference, Doubt, Key
+from shardmerge.spark_sink.validation.sampled_rows import SampledRow
 from shardmerge.spark_sink.validation.table_validation import (
     Passing,
     Servers,
@@ -108,7 +109,10 @@ class TargetRun:
         return sum(bool(shard.obstacle) for shard in wanted)
 
     def report(
-        self, seconds: float, repairs: Mapping[Difference, str] | None = None
+        self,
+        seconds: float,
+        repairs: Mapping[Difference, str] | None = None,
+        rows: Mapping[Key, SampledRow] | None = None,
     ) -> ValidatedTarget:
         """The shape of the comparison at its end; see ``report.report_of``."""
         return report_of(
@@ -119,6 +123,7 @@ class TargetRun:
             stopped=self.stopped,
             code=self.code,
             repairs=repairs,
+            rows=rows,
         )
 
     def run(self, keys: Sequence[Key] | None = None) -> None:

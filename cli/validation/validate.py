@@ -253,16 +253,22 @@ def _validated(
         _tell(report, as_json=call.as_json)
         return report
     validation = run.validation
-    told = {}
-    if call.repair == "sql":
-        told = repairs.statements(validation.table, validation.differences, servers)
-    report = run.report(seconds, told)
+    table, found = validation.table, validation.differences
+    rows, told = {}, {}
+    try:
+        rows = repairs.samples(table, found, servers)
+        if call.repair == "sql":
+            told = repairs.statements(table, found, servers, rows)
+    except StackError as error:
+        # What was found is told all the same.
+        click.echo(f"{target}: rows that differ could not be read: {error}", err=True)
+    report = run.report(seconds, told, rows)
     _tell(report, as_json=call.as_json)
     if call.repair == "sql":
-        for note in repairs.counted_notes(validation.differences):
+        for note in repairs.counted_notes(found, told):
             click.echo(f"{target}: {note}", err=True)
     if call.repair == "reread":
-        conditions, notes = repairs.requests(validation.table, validation.differences)
+        conditions, notes = repairs.requests(table, found)
         number = repairs.ask(call.pipeline, conditions) if conditions else 0
         for note in (f"asked for {number} readings of single rows", *notes):
             click.echo(f"{target}: {note}", err=True)

@@ -7,7 +7,7 @@ the key, and the number takes the place of the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from .compared_table import ComparedTable
 from .doubts import Difference, DifferenceKind, Key
@@ -28,9 +28,24 @@ def doubtful_counts(shards: Mapping[Key, int], target: Mapping[Key, int]) -> lis
     return sorted(key for key in keys if shards.get(key, 0) != target.get(key, 0))
 
 
-def count_difference(table: ComparedTable, key: Key, shards: int, target: int) -> Difference | None:
-    """What differs; None when the numbers are equal, or the difference is not judged."""
-    judged = table.judges_missing if shards > target else table.judges_extra
-    if shards == target or not judged:
+def count_difference(
+    table: ComparedTable, key: Key, shards: Sequence[Mapping[Key, int]], target: int
+) -> Difference | None:
+    """What differs; None when the numbers are equal, or the difference is not judged.
+
+    Args:
+        table: What is compared.
+        key: A digest.
+        shards: Of each shard of the table: digest → how many rows have it.
+        target: How many rows of the target have it.
+    """
+    owners = tuple(
+        (side.shard, number)
+        for side, counts in zip(table.shards, shards, strict=True)
+        if side.shard is not None and (number := counts.get(key, 0))
+    )
+    there = sum(number for _, number in owners)
+    judged = table.judges_missing if there > target else table.judges_extra
+    if there == target or not judged:
         return None
-    return Difference(DifferenceKind.COUNT, key, counts=(shards, target))
+    return Difference(DifferenceKind.COUNT, key, counts=(there, target), owners=owners)

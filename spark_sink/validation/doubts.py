@@ -72,6 +72,7 @@ class Difference:
         shard: The shard that has the row; None when no shard has it.
         columns: For ``DIFFERS``: the target's columns that differ.
         counts: For ``COUNT``: how many such rows the shards and the target have.
+        owners: For ``COUNT``: the shards that have such rows, each with their number.
     """
 
     kind: DifferenceKind
@@ -79,6 +80,7 @@ class Difference:
     shard: ShardId | None = None
     columns: tuple[str, ...] = ()
     counts: tuple[int, int] | None = None
+    owners: tuple[tuple[ShardId, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,17 +316,18 @@ class TableValidation:
 
     def _settle_counts(self, keys: Sequence[Key]) -> bool:
         table = self.table
-        before = total(self.servers.digest_counts(table.shards))
+        before = self.servers.digest_counts(table.shards)
         if not self._passed():
             return False
         (target,) = self.servers.digest_counts((table.side,))
-        after = total(self.servers.digest_counts(table.shards))
+        after = self.servers.digest_counts(table.shards)
         for key in keys:
             found = [
-                count_difference(table, key, counts.get(key, 0), target.get(key, 0))
+                count_difference(table, key, counts, target.get(key, 0))
                 for counts in (before, after)
             ]
-            self._judge(key, [before.get(key, 0)], [after.get(key, 0)], found)
+            numbers = ([sum(of.get(key, 0) for of in counts)] for counts in (before, after))
+            self._judge(key, *numbers, found)
         return True
 
 

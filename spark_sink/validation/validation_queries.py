@@ -40,7 +40,8 @@ def row_digest(hashed: Sequence[ValueText]) -> str:
     return f"CAST(CONV(LEFT(SHA2(CONCAT_WS({parts}), 256), 16), 16, 10) AS UNSIGNED)"
 
 
-def _digest(side: Side) -> str:
+def digest_of(side: Side) -> str:
+    """SQL of the digest of a row of a side, as a number without a sign."""
     if side.lake:
         return f"CAST(conv({lake_digest(side.hashed)}, 16, 10) AS decimal(20,0))"
     return row_digest(side.hashed)
@@ -65,7 +66,7 @@ def range_digest(side: Side, of: KeyRange) -> str:
 
 def row_count(side: Side) -> str:
     """Asks how many rows a side has."""
-    return f"SELECT COUNT(*) FROM {side.table}{_where(side, KeyRange())}"
+    return f"SELECT COUNT(*) FROM {digest_source(side)}"
 
 
 def next_boundary(side: Side, after: Boundary | None, rows: int) -> str:
@@ -84,12 +85,17 @@ def row_digests(side: Side, of: KeyRange) -> str:
     loose = ["NULL" if text is None else text.sql for text in side.loose]
     extra = "".join(f", {name}" for name in (*loose, *_condition_values(side)))
     keys = key_texts(side.key)
-    return f"SELECT {keys}, {_digest(side)}{extra} FROM {side.table}{_where(side, of)}"
+    return f"SELECT {keys}, {digest_of(side)}{extra} FROM {side.table}{_where(side, of)}"
+
+
+def digest_source(side: Side) -> str:
+    """SQL of the rows of a side that are compared, behind ``FROM``: those of all keys."""
+    return f"{side.table}{_where(side, KeyRange())}"
 
 
 def digest_counts(side: Side) -> str:
     """Asks how many rows have each digest, for a table without a primary key."""
-    each = f"SELECT {_digest(side)} AS d FROM {side.table}{_where(side, KeyRange())}"
+    each = f"SELECT {digest_of(side)} AS d FROM {digest_source(side)}"
     return f"SELECT d, COUNT(*) FROM ({each}) AS rows_of_it GROUP BY d"
 
 
@@ -98,8 +104,8 @@ def each_digest(side: Side) -> str:
 
     Behind it come the columns of ``condition_columns``.
     """
-    selected = ", ".join([_digest(side), *_condition_values(side)])
-    return f"SELECT {selected} FROM {side.table}{_where(side, KeyRange())}"
+    selected = ", ".join([digest_of(side), *_condition_values(side)])
+    return f"SELECT {selected} FROM {digest_source(side)}"
 
 
 def rows_by_key(side: Side, keys: Sequence[Sequence[str]]) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from shardmerge.cli.validation.report import lines, report_of, shortfalls, shown_key
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind, Doubt
+from shardmerge.spark_sink.validation.sampled_rows import SampledRow
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 from tests.unit.spark_sink.validation.facts import S1, S2, shard, target
 
@@ -74,6 +75,22 @@ def test_counted_rows_are_told_by_their_numbers() -> None:
     counted.differences = [Difference(DifferenceKind.COUNT, ("99",), counts=(2, 4))]
     found = report_of(counted, version=1, obstacles=0, seconds=1)
     assert "  count: 2 rows of shards, 4 of the target: rows with the digest 99" in lines(found)
+
+
+def test_a_counted_row_is_shown_with_the_shards_that_have_it() -> None:
+    bare = "CREATE TABLE t (a int, b text)"
+    table = compared_table(target(bare), [shard(S1, bare)])
+    counted = TableValidation(table, SilentServers(), SilentServers(), scanned=True)
+    counted.differences = [
+        Difference(DifferenceKind.COUNT, ("99",), counts=(2, 4), owners=((S1, 2),))
+    ]
+    row = SampledRow({"a": None, "b": "x" * 61}, {})
+    found = report_of(counted, version=1, obstacles=0, seconds=1, rows={("99",): row})
+    assert found.differences[0].owners == {str(S1): 2}
+    assert (
+        "  count: 2 rows of shards (s1/app.t_1: 2), 4 of the target: rows with the digest 99:"
+        f" a = NULL, b = {'x' * 59}…"
+    ) in lines(found)
 
 
 def test_what_a_comparison_does_not_prove_is_told_in_one_sentence() -> None:

@@ -97,12 +97,31 @@ def test_no_statement_for_rows_without_a_key_is_told(
 
     def counted(*args, **kwargs):
         run, seconds = compare(*args, **kwargs)
-        run.validation.differences = [Difference(DifferenceKind.COUNT, ("99",), counts=(1, 2))]
+        run.validation.differences = [Difference(DifferenceKind.COUNT, ("99",), counts=(2, 1))]
         return run, seconds
 
     monkeypatch.setattr(module, "compare_target", counted)
     found = call(monkeypatch, tmp_path, servers, recorded(), "--repair", "sql")
-    assert "1 differences are of rows without a key: `shardmerge command reread`" in found.stderr
+    assert (
+        "1 differences of rows without a key have no statement: `shardmerge command reread`"
+        in found.stderr
+    )
+
+
+def test_a_server_that_is_lost_when_rows_are_read_hides_no_difference(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+) -> None:
+    def fail(*_: object) -> None:
+        raise StackError("source s1: it does not answer", code="SM-4411")
+
+    servers.merged[99] = 1
+    monkeypatch.setattr(module.repairs, "samples", fail)
+    found = call(monkeypatch, tmp_path, servers, recorded(), "--repair", "sql")
+    assert found.exit_code == 1, found.output
+    assert "  1 difference\n" in found.stdout
+    assert (
+        "rows that differ could not be read: SM-4411: source s1: it does not answer" in found.stderr
+    )
 
 
 def test_a_held_shard_ends_with_1(
