@@ -1,4 +1,4 @@
-"""Check the project's text files: line ends, trailing blanks, last newline, TOML, YAML and JSON.
+"""Check the project's text files: line ends, trailing blanks, TOML, YAML, JSON, names of tests.
 
 Usage: ``python tests/text_files.py [FILE…]``; without files, all that git tracks or would track.
 """
@@ -6,6 +6,7 @@ Usage: ``python tests/text_files.py [FILE…]``; without files, all that git tra
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATES = ROOT / "docker" / "chart" / "templates"
 """YAML only after Helm rendered them: tests/chart."""
+_NAMED = re.compile(r"(?<![\w./-])tests/[\w/]+\.(?:py|md|toml|ya?ml)\b")
+"""A test, or what belongs to one, in a text."""
 GENERATED = {"requirements.lock", "LICENSE", "idiomorph.min.js"}
 
 
@@ -46,6 +49,11 @@ def faults(path: Path) -> list[str]:
         f"line {n}: trailing blanks"
         for n, line in enumerate(text.split("\n"), 1)
         if line != line.rstrip()
+    ]
+    found += [
+        f"names {name}, which does not exist"
+        for name in sorted(set(_NAMED.findall(text)))
+        if not (ROOT / name).exists()
     ]
     try:
         if path.suffix == ".toml":

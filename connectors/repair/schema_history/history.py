@@ -14,7 +14,7 @@ describe whole tables and are marked as a snapshot's, so they always apply. A st
 again then changes such a table for the first time, and adds its own record behind.
 
 Source: Debezium 3.6, ``AbstractSchemaHistory.recover``, ``BinlogHistoryRecordComparator``,
-``BinlogOffsetContext``; measured, tests/integration/connect/test_repair.py.
+``BinlogOffsetContext``; measured, tests/integration/connect/test_history_order.py.
 """
 
 from __future__ import annotations
