@@ -9,6 +9,7 @@ from pathlib import Path
 from shardmerge.schemas.model.errors import ConfigError, ContractError
 from shardmerge.schemas.records.plain import dump, load
 from shardmerge.spark_sink.validation.doubts import Difference, Doubt
+from shardmerge.spark_sink.validation.proofs import digest_of
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 
 
@@ -17,7 +18,8 @@ class SavedTarget:
     """How far the comparison of one target is; see ``TableValidation``.
 
     Attributes:
-        key: The key's columns; with another key the comparison begins anew.
+        key: The key's columns.
+        compared: A digest of what is compared; with another one the comparison begins anew.
         done: Whether nothing is left to do.
     """
 
@@ -31,6 +33,7 @@ class SavedTarget:
     doubts: tuple[tuple[str, ...], ...]
     differences: tuple[Difference, ...]
     unsettled: tuple[tuple[str, ...], ...]
+    compared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,8 @@ class StateFile:
     def restore(self, validation: TableValidation) -> bool:
         """Go on with a saved comparison. Returns whether it is done already."""
         saved = self._targets.get(str(validation.table.target))
-        if saved is None or saved.key != validation.table.key:
+        table = validation.table
+        if saved is None or (saved.key, saved.compared) != (table.key, digest_of(table)):
             return False
         validation.after = saved.after or None
         validation.scanned = saved.scanned
@@ -107,6 +111,7 @@ class StateFile:
             tuple(sorted(validation.doubts)),
             tuple(validation.differences),
             tuple(validation.unsettled),
+            digest_of(table),
         )
         state = SavedState(self._pipeline, self._shards, tuple(self._targets.values()))
         beside = self._path.with_name(self._path.name + ".new")

@@ -13,6 +13,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.loading.load_turns import RateBudget
 from shardmerge.spark_sink.validation.compared_table import ComparedTable, compared_table
 from shardmerge.spark_sink.validation.doubts import Difference, Doubt, Key
+from shardmerge.spark_sink.validation.later_parts import later_part
 from shardmerge.spark_sink.validation.sampled_rows import SampledRow
 from shardmerge.spark_sink.validation.table_validation import (
     Passing,
@@ -32,6 +33,8 @@ _RANGES_OF_SPARK = 10
 """An Iceberg table is read with ranges this many times as long: for each one Spark looks into all
 files of the table."""
 _KEYS_A_STEP = 1_000
+_MOST_BEGINNINGS = 4
+"""So often a comparison begins anew because shards or columns came meanwhile."""
 _PAUSE_S = 1.0
 _MOMENT_S = 10.0
 """A shard that has just begun to wait is given this much time to go on."""
@@ -97,6 +100,7 @@ class TargetRun:
         self._state, self._watcher = state, watcher
         self._hindered: set[ShardId] = set()
         self._keeps_table = False
+        self._beginnings, self._late = 1, ""
         self.known = self._ready()
         table = compared_table(self.known.target, self.known.shards, only)
         self.validation = self._begin(table)
@@ -168,16 +172,19 @@ class TargetRun:
         if self._state.restore(self.validation):
             return
         budget = RateBudget(float(self._limits.rows_per_s or 0), time.monotonic())
-        while not self.stopped and not self.validation.is_compared:
+        # A look at rows in doubt can find that everything has to be compared anew.
+        while not self.stopped and not (self.validation.is_compared and not self.validation.doubts):
+            if self.validation.is_compared:
+                self._settle()
+                continue
             budget = self._within(budget)
             rows = self._guarded(self.validation.compare_next)
             budget = budget.without(rows or 0)
             self._after_step()
             if len(self.validation.doubts) >= _SETTLE_AT:
                 self._settle()
-        while not self.stopped and self.validation.doubts:
-            self._settle()
         self._state.save(self.validation, done=not self.stopped)
+        self.stopped = self.stopped or self._late
 
     def _after_step(self) -> None:
         validation = self.validation
@@ -246,9 +253,14 @@ class TargetRun:
         if not table.shards:
             self.stopped = "no shard can be compared any more"
             return True
-        if table.side.key != old.table.side.key or not table.key:
+        has_other_key = not table.key or table.side.key != old.table.side.key
+        later = later_part(old.table, table)
+        if has_other_key or (later and self._beginnings < _MOST_BEGINNINGS):
+            self._beginnings += not has_other_key
             self.validation = self._begin(table)
             return True
+        if later:
+            self._late = f"schemas changed often meanwhile: not all rows were compared in {later}"
         old.table = table
         old.passing = self._passing([side.shard for side in table.shards if side.shard])
         old.doubts = {key: Doubt(key) for key in old.doubts}

@@ -100,7 +100,12 @@ class Compared:
     @property
     def digest(self) -> str:
         """Another one for another comparison."""
-        return sha256(repr((self.table, sorted(self.epochs.items()))).encode()).hexdigest()
+        return digest_of(self.table, sorted(self.epochs.items()))
+
+
+def digest_of(*what: object) -> str:
+    """Another one for other values; their text has everything that they are."""
+    return sha256(repr(what).encode()).hexdigest()
 
 
 def proof_of(

@@ -86,11 +86,10 @@ def count_statement(table: ComparedTable, found: Difference, row: SampledRow | N
 
     Returns:
         "" if there is no such statement: for an Iceberg table, for more than ``MOST_WRITTEN`` rows
-        to write, for a row that was not read, and where a column is no part of the digest, since
-        rows of one digest can differ there.
+        to write, and for a row that was not read.
     """
     shards, target = found.counts or (0, 0)
-    if table.side.lake or table.hashed != table.columns:
+    if table.side.lake:
         return ""
     if target > shards:
         digest = f"{digest_of(table.side)} = {int(found.key[0])}"
@@ -107,11 +106,11 @@ def _has_literals(table: ComparedTable, side: Side) -> bool:
 
 
 def _values(table: ComparedTable, side: Side) -> list[tuple[str, ColumnType, str]]:
-    """Name and type in the target, and SQL of the value, of each column of the side's digest."""
+    """Name and type in the target, and SQL of the value, of each column that the side has."""
     return [
         (name, column.type, text.value)
         for name, column, text in zip(table.columns, table.side.columns, side.texts, strict=True)
-        if text is not None and name in table.hashed
+        if text is not None
     ]
 
 

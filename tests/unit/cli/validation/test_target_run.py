@@ -50,6 +50,7 @@ def run_of(
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardmerge.cli.validation.target_run._PAUSE_S", 0.01)
+    monkeypatch.setattr("shardmerge.cli.validation.target_run._MOMENT_S", 0.05)
 
 
 def test_differences_are_found_and_equal_rows_are_not_told() -> None:
@@ -200,3 +201,60 @@ def test_the_rate_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     run.run()
     # 60 rows are read on both sides: 10 at once, and the rest at 10 a second.
     assert now - 100 == pytest.approx(5)
+
+
+PAUSED = replace(FACTS, shards=(*FACTS.shards, shard(S2, OWN, obstacle="it is paused")))
+JOINED = replace(FACTS, version=2, shards=(*FACTS.shards, shard(S2, OWN)))
+
+
+class TwoShards(SilentServers):
+    """The first shard has the rows below 15, the second one those from there on."""
+
+    asked = 0
+
+    def _rows(self, side: Side, of: KeyRange) -> dict[int, int]:
+        rows = super()._rows(side, of)
+        if side.shard is None:
+            return rows
+        return {key: value for key, value in rows.items() if (key < 15) == (side.shard == S1)}
+
+    def range_digests(self, sides: Sequence[Side], of: KeyRange) -> list[tuple[int, int]]:
+        self.asked += 1
+        return super().range_digests(sides, of)
+
+    def facts(self) -> TableFacts:
+        """The second shard can be compared as soon as the first ranges are."""
+        return JOINED if self.asked >= 3 else PAUSED
+
+
+FIRST = {key: value for key, value in ROWS.items() if key < 15}
+
+
+def test_a_shard_that_can_be_compared_meanwhile_is_compared_from_the_beginning() -> None:
+    """The second shard's rows are missing; a row in doubt shows that the shard has come."""
+    servers = TwoShards(ROWS, {**FIRST, 14: 99})
+    run = run_of(servers, servers.facts)
+    run.run()
+    assert run.obstacles == 0
+    missing = [d.key for d in run.validation.differences if d.kind is DifferenceKind.MISSING]
+    assert sorted(missing) == sorted((str(key),) for key in range(15, 30))
+    assert run.validation.rows == 30
+
+
+def test_a_comparison_that_begins_anew_too_often_says_what_it_has_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shardmerge.cli.validation.target_run._MOST_BEGINNINGS", 1)
+    servers = TwoShards(ROWS, {**FIRST, 14: 99})
+    run = run_of(servers, servers.facts)
+    run.run()
+    assert run.stopped == f"schemas changed often meanwhile: not all rows were compared in {S2}"
+    assert not run.report(1.0).is_clean
+
+
+def test_a_saved_comparison_of_fewer_shards_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    run_of(TwoShards(ROWS, FIRST), lambda: PAUSED, StateFile(path, "p", ())).run()
+    run = run_of(TwoShards(ROWS, FIRST), lambda: JOINED, StateFile(path, "p", ()))
+    run.run()
+    assert len(run.validation.differences) == 15

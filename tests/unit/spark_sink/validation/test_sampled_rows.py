@@ -52,8 +52,5 @@ def test_rows_that_lack_are_written_and_rows_too_many_removed() -> None:
 def test_a_row_that_is_not_known_or_too_often_needed_has_no_statement() -> None:
     assert count_statement(TABLE, counted(3, 1), None) == ""
     assert count_statement(TABLE, counted(MOST_WRITTEN + 1, 0), ROW) == ""
-    loose = replace(TABLE, hashed=("a",))
-    assert count_statement(loose, counted(1, 3), None) == ""
-    assert "AS v1" not in sample_query(loose, loose.side, [("99",)])
     lake = replace(TABLE, side=replace(TABLE.side, lake=True))
     assert count_statement(lake, counted(1, 3), None) == ""
