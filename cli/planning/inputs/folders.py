@@ -40,8 +40,15 @@ def migration_files(path: Path) -> dict[str, str]:
     """
     found = sorted(each for each in path.rglob("*.sql") if each.is_file())
     below = [each for each in found if each.parent != path]
-    if not below or not all(is_flyway(each.name) for each in below):
+    other = next((each for each in below if not is_flyway(each.name)), None)
+    if not below or other == below[0]:
         return sql_files(path)
+    if other is not None:
+        raise ConfigError(
+            f"{path} has migrations of Flyway in subfolders, but {other} is not one",
+            hint="move other SQL files to another folder",
+            code="SM-5604",
+        )
     return {each.relative_to(path).as_posix(): text_of(each) for each in found}
 
 

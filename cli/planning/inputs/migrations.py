@@ -4,8 +4,8 @@ Known folders: Flyway (``V1_2__name.sql``, then ``R__name.sql``, also in subfold
 (``1_name.up.sql``), Liquibase's formatted SQL, and plain SQL files by number or name. Of plain
 files those parts are left out that dbmate or goose marks as the way back.
 
-Sources: Flyway documentation, "Versioned migrations", "Repeatable migrations"; golang-migrate,
-MIGRATIONS.md; dbmate, README; goose, "SQL migrations".
+Sources: Flyway documentation, "Versioned migrations", "Repeatable migrations", "Callbacks";
+golang-migrate, MIGRATIONS.md; dbmate, README; goose, "SQL migrations".
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from shardmerge.schemas.model.server_context import ServerContext
 from .liquibase import changesets, is_formatted
 from .sql_text import Piece, pieces
 
-_FLYWAY = re.compile(r"([VRUB])([\d._]*)__(.+)\.sql", re.IGNORECASE)
+_FLYWAY = re.compile(r"(?:([VUB])(\d+(?:[._]\d+)*)|(R))__(.+)\.sql")
+"""Its version ends at the first two underscores; what follows is the description."""
+_CALLBACK = re.compile(r"(?:(?:before|after)[A-Z]\w*|createSchema)\.sql")
+"""Such as ``afterMigrate__grants.sql``: Flyway executes it around its migrations."""
 _UP = re.compile(r"(\d+)_.*\.up\.sql")
 _DOWN = re.compile(r"(\d+)_.*\.down\.sql")
 _NUMBERED = re.compile(r"(\d+)")
@@ -51,8 +54,8 @@ class Migration:
 
 
 def is_flyway(name: str) -> bool:
-    """Whether a file's name, without folders, is that of a migration of Flyway."""
-    return _FLYWAY.fullmatch(name) is not None
+    """Whether a file's name, without folders, is that of a migration or callback of Flyway."""
+    return bool(_FLYWAY.fullmatch(name) or _CALLBACK.fullmatch(name))
 
 
 def migrations(
@@ -139,7 +142,7 @@ def _migrations(
 def _of_flyway(files: Mapping[str, str], context: ServerContext, where: str) -> Iterator[Migration]:
     """Versioned migrations by version, then repeatable ones by description.
 
-    Undo and baseline migrations are left out.
+    Undo and baseline migrations and callbacks are left out.
 
     Raises:
         ConfigError: Two files have the same version, or the same description. Flyway refuses them.
@@ -148,10 +151,11 @@ def _of_flyway(files: Mapping[str, str], context: ServerContext, where: str) -> 
     repeatable: dict[str, str] = {}
     for name in sorted(files):
         found = _FLYWAY.fullmatch(PurePosixPath(name).name)
-        assert found is not None
-        kind, version, words = found[1].upper(), found[2].replace("_", "."), found[3]
+        if found is None:
+            continue
+        kind, version, words = found[1] or found[3], (found[2] or "").replace("_", "."), found[4]
         if kind == "V":
-            numbers = _trimmed(tuple(int(part) for part in version.split(".") if part))
+            numbers = _trimmed(tuple(map(int, version.split("."))))
             _, other = versioned.setdefault(numbers, (version, name))
         elif kind == "R":
             other = repeatable.setdefault(words, name)

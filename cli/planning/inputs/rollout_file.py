@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from .migrations import migrations
 from .names import named_shards
 from .table_files import table_like
 
+_TABLE_NAME = "{table}"
 ORDERS = ("by-shard", "by-statement")
 _USE = re.compile(r"USE\s+`?([^`]+?)`?\s*", re.IGNORECASE)
 _TOP = ("tables", "steps")
@@ -89,7 +90,8 @@ def read_rollout(path: Path, pipeline: Pipeline) -> RolloutFile:
         ConfigError: It is no rollout file; the message says where.
     """
     try:
-        document = yaml.safe_load(text_of(path))
+        # Every value is a text. Read as a number, the version 000010 would be the version 8.
+        document = yaml.load(text_of(path), Loader=yaml.BaseLoader)  # noqa: S506 - makes only texts
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {error}", code="SM-5604") from error
     top = _mapping(document, str(path), _TOP)
@@ -124,13 +126,23 @@ def steps_of(
     for entry in entries:
         shards = named_shards(entry.shards, live, pipeline, entry.where)
         written = _written(entry, {shard.source for shard in shards}, pipeline)
-        of_shard = [_of_shard(entry, shard, written[shard.source]) for shard in shards]
-        if entry.order == ORDERS[0]:
-            found += [step for steps in of_shard for step in steps]
-        else:
-            # Every shard has the same statements.
-            found += [step for steps in zip(*of_shard, strict=True) for step in steps]
+        of_shard = [
+            _of_shard(entry, shard, written[shard.source], is_first=is_first)
+            for shard, is_first in _firsts(shards)
+        ]
+        # Every shard has the same statements.
+        rows = of_shard if entry.order == ORDERS[0] else zip(*of_shard, strict=True)
+        found += [step for steps in rows for step in steps if step is not None]
     return found
+
+
+def _firsts(shards: Iterable[ShardId]) -> Iterator[tuple[ShardId, bool]]:
+    """The shards, each with whether it is the first one of its database."""
+    seen: set[tuple[str, str]] = set()
+    for shard in shards:
+        database = (shard.source, shard.database)
+        yield shard, database not in seen
+        seen.add(database)
 
 
 def _written(
@@ -151,7 +163,13 @@ def _written(
     }
 
 
-def _of_shard(entry: StepEntry, shard: ShardId, written: Sequence[_Written]) -> list[RolloutStep]:
+def _of_shard(
+    entry: StepEntry, shard: ShardId, written: Sequence[_Written], *, is_first: bool
+) -> list[RolloutStep | None]:
+    """A shard's steps; None for a statement of a file that its database has executed already.
+
+    A tool executes a migration once in each database. Only ``{table}`` stands for each shard.
+    """
     for each in written:
         used = _USE.fullmatch(each.sql)
         if used is not None and used[1] != shard.database:
@@ -162,12 +180,14 @@ def _of_shard(entry: StepEntry, shard: ShardId, written: Sequence[_Written]) -> 
             )
     return [
         RolloutStep(shard, _for_table(each.sql, shard), each.place, each.condition)
+        if is_first or entry.path is None or _TABLE_NAME in each.sql
+        else None
         for each in written
     ]
 
 
 def _for_table(sql: str, shard: ShardId) -> str:
-    return sql.replace("{table}", quote_identifier(shard.table))
+    return sql.replace(_TABLE_NAME, quote_identifier(shard.table))
 
 
 def _tables(entry: Any, where: str, folder: Path, pipeline: Pipeline) -> list[TableFile]:
@@ -201,7 +221,7 @@ def _step(entry: Any, where: str, folder: Path) -> StepEntry:
         shards=_shards(told, where),
         path=folder / _text(told, "file", where) if "file" in told else None,
         sql=_text(told, "sql", where, "").strip().rstrip(";"),
-        after=str(told.get("after", "")),
+        after=_text(told, "after", where, ""),
         order=order,
         where=where,
     )

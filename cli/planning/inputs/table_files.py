@@ -11,7 +11,15 @@ import re
 from collections.abc import Iterator, Mapping
 
 from shardmerge.agents.preview.rollout import TableFile
-from shardmerge.schemas.ddl.changes import CreateTable, CreateTableLike, DropTable, Irrelevant
+from shardmerge.schemas.ddl.changes import (
+    AlterTable,
+    CreateTable,
+    CreateTableLike,
+    DropTable,
+    Irrelevant,
+    NoEffect,
+    Statement,
+)
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.errors import ConfigError, UnparsableDDL
 from shardmerge.schemas.model.names import ShardId, quote_identifier
@@ -48,6 +56,12 @@ def tables_of(
             assert isinstance(statement, CreateTable)
             shard = ShardId(source, database, statement.name.table)
             yield TableFile(shard, sql, f"{name}:{piece.line}")
+
+
+def _changes_nothing(statement: Statement) -> bool:
+    """Whether it is, for example, the DISABLE KEYS around the rows of a dump."""
+    actions = statement.actions if isinstance(statement, AlterTable) else ()
+    return bool(actions) and all(isinstance(each, NoEffect) for each in actions)
 
 
 def table_like(text: str, name: str, shard: ShardId, context: ServerContext) -> TableFile:
@@ -87,7 +101,7 @@ def _creations(text: str, name: str, context: ServerContext) -> Iterator[Piece]:
                     code="SM-5604",
                 )
             yield piece
-        elif not isinstance(statement, (Irrelevant, DropTable)):
+        elif not (isinstance(statement, (Irrelevant, DropTable)) or _changes_nothing(statement)):
             what = "LIKE names another table" if isinstance(statement, CreateTableLike) else (
                 "it is no CREATE TABLE"
             )  # fmt: skip

@@ -317,6 +317,28 @@ def test_folders_of_migrations_and_tables_are_read(pipeline: Path) -> None:
     assert NOTHING in plan(pipeline, migrations, *common).stdout
 
 
+def test_a_migration_is_executed_once_in_each_database(pipeline: Path) -> None:
+    folder = pipeline.parent
+    at = folder / "schema" / "s1" / "app"
+    at.mkdir(parents=True)
+    for name in ("t_1", "t_2"):
+        (at / f"{name}.sql").write_text(f"CREATE TABLE {name} (id INT PRIMARY KEY);\n")
+    (folder / "migrations").mkdir()
+    (folder / "migrations" / "000008_old.up.sql").write_text("ALTER TABLE t_1 ADD z INT;\n")
+    (folder / "migrations" / "000010_new.up.sql").write_text(
+        "ALTER TABLE t_1 ADD a INT;\nALTER TABLE {table} ADD b INT;\n"
+    )
+    text = "steps:\n  - {shards: s1/app.t_*, file: migrations, after: 000008}\n"
+    (folder / "rollout.yaml").write_text(text)
+    found = plan(pipeline, folder / "rollout.yaml", "--tables", folder / "schema", "--json")
+    steps = json.loads(found.stdout)["steps"]
+    assert [(step["shard"], step["origin"]) for step in steps] == [
+        ("s1/app.t_1", "000010_new.up.sql:1"),
+        ("s1/app.t_1", "000010_new.up.sql:2"),
+        ("s1/app.t_2", "000010_new.up.sql:2"),
+    ]
+
+
 SKEEMA_DIFF = """-- instance: 127.0.0.1:3306
 USE `app`;
 ALTER TABLE `t_1` DROP COLUMN `a`, ADD COLUMN `n` int DEFAULT NULL;

@@ -31,6 +31,11 @@ def test_flyway_goes_by_version_and_repeatable_ones_come_last() -> None:
     ]  # fmt: skip
 
 
+def test_a_version_of_flyway_ends_at_the_first_two_underscores() -> None:
+    files = {"V1__2024__users.sql": "a;", "V2024.1__x.sql": "b;", "afterMigrate__grants.sql": "n;"}
+    assert read(files) == [("1", ["a"]), ("2024.1", ["b"])]
+
+
 def test_flyways_folders_make_one_order() -> None:
     files = {"v2/V3__c.sql": "c;", "v1/V1__a.sql": "a;", "V2__b.sql": "b;", "v1/R__r.sql": "r;"}
     assert read(files) == [("1", ["a"]), ("2", ["b"]), ("3", ["c"]), ("r", ["r"])]
@@ -80,6 +85,7 @@ def test_liquibase_files_go_by_name_and_changeset() -> None:
         ({}, "", "folder has no migration"),
         ({"V1__a.sql": "a", "1_b.up.sql": "b"}, "", "of Flyway and of golang-migrate"),
         ({"V1__a.sql": "a", "x/V1.0__b.sql": "b"}, "", "x/V1.0__b.sql have the same version"),
+        ({"V1__a.sql": "a", "V__b.sql": "b"}, "", "of Flyway, but V__b.sql is not one"),
         ({"R__a.sql": "a", "x/R__a.sql": "b"}, "", "x/R__a.sql have the same description"),
         ({"V1__a.sql": "a", "other.sql": "b"}, "", "but other.sql is not one"),
         ({"V1__a.sql": "a"}, "3", "has no migration '3'"),

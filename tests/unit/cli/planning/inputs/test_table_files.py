@@ -18,6 +18,7 @@ CREATE TABLE `t_1` (
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB;
 create table if not exists app.t_2 (id INT PRIMARY KEY);
+/*!40000 ALTER TABLE `t_2` DISABLE KEYS */;
 INSERT INTO `schema_migrations` (version) VALUES ('20260101');
 """
 
