@@ -17,6 +17,8 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 
 STANDBYS = 8
 """So many waiting sinks are shown; more may wait."""
+SESSIONS = 256
+"""So many sessions of a pipeline's sinks can be found by their locks."""
 NO_FUNCTION = 1305
 """A server's error when it has no function of that name."""
 
@@ -45,6 +47,16 @@ def standby_names(control_database: str, pipeline: str) -> tuple[str, ...]:
     """The locks of waiting sinks: each takes the first that is free."""
     name = lease_name(control_database, pipeline)
     return tuple(f"{name}.{number}" for number in range(1, STANDBYS + 1))
+
+
+def session_mark(control_database: str, pipeline: str) -> str:
+    """The beginning of the names of locks by which the sinks' sessions are found."""
+    return f"{lease_name(control_database, pipeline)}.s"
+
+
+def session_names(mark: str) -> tuple[str, ...]:
+    """The names: each session that writes has the lock of one of them."""
+    return tuple(f"{mark}{number}" for number in range(SESSIONS))
 
 
 def names_of(pipeline: Pipeline) -> tuple[str, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from tests.integration.mysql.test_lease import (
     sinks,
     test_a_sink_that_stands_still_loses_the_lease_and_takes_none_from_its_successor,
     test_a_sink_that_was_killed_frees_the_lease_at_once,
+    test_a_transaction_of_a_driver_whose_machine_was_cut_off_is_ended,
     test_one_sink_has_the_lease_and_another_gets_it_when_it_is_freed,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "leases",
     "test_a_sink_that_stands_still_loses_the_lease_and_takes_none_from_its_successor",
     "test_a_sink_that_was_killed_frees_the_lease_at_once",
+    "test_a_transaction_of_a_driver_whose_machine_was_cut_off_is_ended",
     "test_one_sink_has_the_lease_and_another_gets_it_when_it_is_freed",
 ]
 

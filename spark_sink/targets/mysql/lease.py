@@ -10,6 +10,11 @@ Theory of operation:
 3. The lease only says when a waiting sink takes over. That the sink before writes nothing more is
    the work of the writer epoch (``control``), which the waiting one takes then. A sink that lost
    the lease, and is alive, tries to take it back. It ends when it sees another epoch.
+4. The epoch can be taken only when all transactions of the sink before have ended. A machine that
+   was cut off in the middle of one would keep it open until the server ends the silent connection.
+   So who gets the lease ends the silent sessions of earlier sinks. It finds them by named locks,
+   which they have taken for this (``lease_names.session_mark``). A session that executes DDL is not
+   silent: it goes on, and the journal sees how it ended.
 
 Source: MySQL Reference Manual, "Locking Functions", "wait_timeout"; measured,
 tests/integration/mysql/test_lease.py.
@@ -20,10 +25,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shardmerge.connectors.access.lease_names import NO_FUNCTION, Sinks, sinks_at
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import TargetError
 
 from .session import MySqlSession
 
+log = logger(__name__)
+
+_NO_THREAD = 1094
 SILENCE_S = 6
 """Seconds without a question after which the server frees the lease."""
 
@@ -36,6 +45,7 @@ class MySqlLease:
         epoch: Reads the current writer epoch by that session.
         name: Of the lock.
         standby_names: Of the locks of waiting sinks.
+        session_names: Of the locks of the sinks' sessions.
     """
 
     def __init__(
@@ -44,9 +54,10 @@ class MySqlLease:
         epoch: Callable[[], int],
         name: str,
         standby_names: Sequence[str] = (),
+        session_names: Sequence[str] = (),
     ) -> None:
         self._session, self._epoch, self._name = session, epoch, name
-        self._standby_names = standby_names
+        self._standby_names, self._session_names = standby_names, session_names
         self._is_held = False
         self._shown_as = ""
 
@@ -74,12 +85,14 @@ class MySqlLease:
         if not self._shown_as:
             free = (name for name in self._standby_names if self._lock(name, 0))
             self._shown_as = next(free, "")
-        if self._is_held or self._take(wait_s):
-            if self._shown_as:
-                self._session.query("SELECT RELEASE_LOCK(%s)", (self._shown_as,))
-                self._shown_as = ""
-            return True
-        return False
+        if not self._is_held:
+            if not self._take(wait_s):
+                return False
+            self._end_silent_sessions()
+        if self._shown_as:
+            self._session.query("SELECT RELEASE_LOCK(%s)", (self._shown_as,))
+            self._shown_as = ""
+        return True
 
     def renew(self) -> int:
         """Keep the lease alive; take it if this process lacks it and it is free.
@@ -107,6 +120,29 @@ class MySqlLease:
             if error.number != NO_FUNCTION:
                 raise
             return Sinks()
+
+    def _end_silent_sessions(self) -> None:
+        """End the connections of earlier sinks that execute nothing; see the module's text."""
+        locks = ", ".join(["IS_USED_LOCK(%s)"] * len(self._session_names))
+        if not locks or self._session.is_tidb:
+            return
+        ((*holders,),) = self._session.query(f"SELECT {locks}", self._session_names)
+        held = [holder for holder in holders if holder]
+        if not held:
+            return
+        silent = self._session.query(
+            "SELECT ID FROM information_schema.PROCESSLIST WHERE ID IN %s"
+            " AND (COMMAND = 'Sleep' OR INFO LIKE 'LOAD DATA LOCAL%%')",
+            (held,),
+        )
+        for (number,) in silent:
+            try:
+                self._session.execute(f"KILL CONNECTION {int(number)}")
+            except TargetError as error:
+                if error.number != _NO_THREAD:
+                    raise
+        if silent:
+            log.info("sessions_ended", count=len(silent))
 
     def close(self) -> None:
         """Free it."""

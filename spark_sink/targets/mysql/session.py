@@ -15,6 +15,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from shardmerge.connectors.access import mysql
+from shardmerge.connectors.access.lease_names import SESSIONS
 from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.schemas.model.server_facts import (
     FACT_VARIABLES,
@@ -31,6 +32,7 @@ from .server_notes import ServerNote, changed_value_note
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
+_MARKS_TRIED = 8
 _DEFAULT_COLLATION_FROM = (7, 4)
 """The first TiDB with ``default_collation_for_utf8mb4``; earlier ones always use utf8mb4_bin."""
 
@@ -62,6 +64,9 @@ class MySqlSession:
             it the locks of a client whose machine was cut off; 0: after the server's own time,
             which is eight hours by default. A connection that was idle for half as long outside of
             a transaction is made anew, unless ``keeping`` forbids it.
+        mark: Beginning of the names of locks (``lease_names.session_mark``). The connection has one
+            of them, so that the sink's successor finds it; "" for none. TiDB does not tell who
+            has a lock, so there it has none.
 
     Attributes:
         generation: Number of connections made so far. Code that remembers something about a
@@ -70,9 +75,15 @@ class MySqlSession:
     """
 
     def __init__(
-        self, address: MySqlAddress, *, lock_wait_timeout_s: int = 30, idle_s: int = 0
+        self,
+        address: MySqlAddress,
+        *,
+        lock_wait_timeout_s: int = 30,
+        idle_s: int = 0,
+        mark: str = "",
     ) -> None:
         self.address = address
+        self._mark = mark
         self._idle_s, self._used = idle_s, 0.0
         self._in_transaction = self._is_kept = False
         self.generation = 0
@@ -347,7 +358,21 @@ class MySqlSession:
                     self._can_load &= tidb_loads.may_load(
                         cursor, version_numbers, self.address.host, self.address.port
                     )
+                elif self._mark:
+                    _take_mark(cursor, self._mark)
         return self._connection
+
+
+def _take_mark(cursor: Cursor, mark: str) -> None:
+    """Take the lock of one of the names. A connection without one is not found, see ``lease``."""
+    for attempt in range(_MARKS_TRIED):
+        cursor.execute(
+            "SELECT GET_LOCK(CONCAT(%s, (CONNECTION_ID() + %s) %% %s), 0)",
+            (mark, attempt, SESSIONS),
+        )
+        ((got,),) = cursor.fetchall()
+        if got == 1:
+            return
 
 
 def _keep_alive(connection: pymysql.Connection[Cursor]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardmerge.connectors.access.lease_names import names_of
+from shardmerge.connectors.access.lease_names import names_of, session_mark, session_names
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, target_differences
@@ -46,7 +46,10 @@ class MySqlTarget:
         self.drift = MySqlDriftStore(self._session, self.state, pipeline.name)
         # The lease ends by a silence of its own.
         own = MySqlSession(self.config.target, lock_wait_timeout_s=self.config.lock_wait_timeout_s)
-        self.lease = MySqlLease(own, self._control_on(own).epoch, *names_of(pipeline))
+        mark = session_mark(target.control_database, pipeline.name)
+        self.lease = MySqlLease(
+            own, self._control_on(own).epoch, *names_of(pipeline), session_names(mark)
+        )
         self._drift_ignore = pipeline.sink.drift_ignore
         self.loads = MySqlLoads(self._session, self.state, self.config, self.batches.spark)
 
@@ -56,6 +59,8 @@ class MySqlTarget:
         refuse_differences("the target", differences)
         for each in differences:
             log.warning("target_differs", reason=each.seen, hint=each.change, code=each.code)
+        # A sink that gets the lease ends sessions of sinks that are silent; this one is its own.
+        self._session.close()
 
     def journal(self, epoch: int) -> Journal:
         """On the session of ``state``."""

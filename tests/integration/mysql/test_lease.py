@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shardmerge.connectors.access.lease_names import Sinks, lease_name, sinks_at, standby_names
+from shardmerge.connectors.access.lease_names import (
+    Sinks,
+    lease_name,
+    session_mark,
+    session_names,
+    sinks_at,
+    standby_names,
+)
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.errors import TargetError
@@ -52,7 +60,8 @@ def lease_at(target: MySqlAddress) -> MySqlLease:
     session = MySqlSession(target)
     of = CONTROL, PIPELINE
     epoch = ControlStore(session, *of).epoch
-    return MySqlLease(session, epoch, lease_name(*of), standby_names(*of))
+    names = session_names(session_mark(*of))
+    return MySqlLease(session, epoch, lease_name(*of), standby_names(*of), names)
 
 
 @pytest.fixture
@@ -121,6 +130,41 @@ def test_a_transaction_of_a_driver_whose_machine_was_cut_off_is_ended(
         write_while_silent()
     assert lost.value.number in LOST
     later.close()
+
+
+def test_who_gets_the_lease_ends_the_silent_sessions_of_the_sink_before(
+    target: MySqlAddress, leases: Callable[[], MySqlLease]
+) -> None:
+    config = ApplyConfig(Kafka(""), target, CONTROL, PIPELINE, lock_wait_timeout_s=10)
+    silent, busy = config.session(), config.session()
+    other = ApplyConfig(Kafka(""), target, CONTROL, "another").session()
+    control = ControlStore(silent, CONTROL, PIPELINE)
+    epoch = control.take_epoch()
+    before, later = leases(), leases()
+    assert before.wait(0)
+    other.execute("DO 0")
+
+    def write_while_silent() -> None:
+        with silent.transaction():
+            control.fence(epoch)
+            wait_for(lambda: is_asleep(target), "statement that runs")
+            before.close()
+            assert later.wait(1)
+            assert ControlStore(MySqlSession(target), CONTROL, PIPELINE).take_epoch() == epoch + 1
+
+    with ThreadPoolExecutor(1) as pool:
+        slept = pool.submit(busy.query, "SELECT SLEEP(3)")  # as DDL that takes long
+        with pytest.raises(TargetError) as lost:
+            write_while_silent()
+        assert lost.value.number in LOST
+        assert slept.result() == [(0,)]
+    assert other.query("SELECT 1") == [(1,)]
+
+
+def is_asleep(target: MySqlAddress) -> bool:
+    with connect(target) as connection, connection.cursor() as cursor:
+        query = "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP%'"
+        return bool(cursor.execute(query))
 
 
 def test_status_shows_who_writes_and_who_waits(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
 
+from shardmerge.connectors.access.lease_names import session_mark
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -58,7 +59,8 @@ class ApplyConfig:
     def session(self) -> MySqlSession:
         """A session that writes. The server ends a transaction that falls silent in it."""
         wait_s = self.lock_wait_timeout_s
-        return MySqlSession(self.target, lock_wait_timeout_s=wait_s, idle_s=IDLE_S)
+        mark = session_mark(self.control_database, self.pipeline)
+        return MySqlSession(self.target, lock_wait_timeout_s=wait_s, idle_s=IDLE_S, mark=mark)
 
     def for_kind(self, kind: str) -> ApplyConfig:
         """The configuration with transaction size and connections for a kind of target."""
