@@ -54,7 +54,7 @@ def samples(
     for each in counted:
         owner = each.owners[0][0] if each.owners else None
         wanted.setdefault(owner, []).append(each.key)
-    told = {}
+    told: dict[Key, SampledRow] = {}
     for owner, keys in wanted.items():
         side = sides[owner]
         for digest, *values in servers.ask(side, sample_query(table, side, keys)):

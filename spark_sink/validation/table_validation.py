@@ -326,8 +326,8 @@ class TableValidation:
                 count_difference(table, key, counts, target.get(key, 0))
                 for counts in (before, after)
             ]
-            numbers = ([sum(of.get(key, 0) for of in counts)] for counts in (before, after))
-            self._judge(key, *numbers, found)
+            was, is_now = ([sum(of.get(key, 0) for of in counts)] for counts in (before, after))
+            self._judge(key, was, is_now, found)
         return True
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
 from shardmerge.cli.validation import validate as module
-from shardmerge.cli.validation import whole_target
+from shardmerge.cli.validation import repairs, whole_target
 from shardmerge.cli.validation.report import lines
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.table_facts import Readings, facts_of
@@ -115,7 +115,7 @@ def test_a_server_that_is_lost_when_rows_are_read_hides_no_difference(
         raise StackError("source s1: it does not answer", code="SM-4411")
 
     servers.merged[99] = 1
-    monkeypatch.setattr(module.repairs, "samples", fail)
+    monkeypatch.setattr(repairs, "samples", fail)
     found = call(monkeypatch, tmp_path, servers, recorded(), "--repair", "sql")
     assert found.exit_code == 1, found.output
     assert "  1 difference\n" in found.stdout

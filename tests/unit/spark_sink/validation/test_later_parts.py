@@ -35,7 +35,7 @@ def test_what_is_left_out_and_other_types_are_nothing_later() -> None:
 
 
 def test_what_was_not_judged_before_is_named() -> None:
-    ignoring = replace(RULE, ignore=frozenset((RowOperation.INSERT, RowOperation.UPDATE)))
+    ignoring = replace(RULE, ignore=(RowOperation.INSERT, RowOperation.UPDATE))
     before = compared_table(target(OWN), [shard(S1, OWN, ignoring)])
     assert later_part(before, of(OWN, merged=OWN)) == "rows that the target lacks"
     assert later_part(of(OWN, merged=OWN), before) == ""
