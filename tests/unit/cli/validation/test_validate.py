@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
-from shardmerge.cli.validation import validate as module
 from shardmerge.cli.validation import repairs, whole_target
+from shardmerge.cli.validation import validate as module
 from shardmerge.cli.validation.report import lines
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.table_facts import Readings, facts_of
