@@ -16,6 +16,7 @@ from shardmerge.cli.screen import print_json
 
 from .last_records import delivered_gtids
 from .move_shapes import told
+from .new_binlog import new_binlog, rows_of
 from .new_server import ask, transactions
 from .procedure import Move, Servers, Wishes
 
@@ -86,7 +87,9 @@ def move(
                 found,
                 address,
                 rest=rest,
-                servers=Servers(ask, transactions, partial(delivered_gtids, pipeline)),
+                servers=Servers(
+                    ask, transactions, partial(delivered_gtids, pipeline), new_binlog, rows_of
+                ),
                 wishes=Wishes(abandon, wait, timeout, dry_run),
             ).run()
         finally:

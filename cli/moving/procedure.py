@@ -5,7 +5,8 @@ Theory of operation. The command may be interrupted anywhere, and is then called
 1. Stop the connector, so that its offset stays as it is. (A connector that failed, because its
    server is gone, is stopped just so.)
 2. Compare the offset's GTIDs with the new server's (``move_rules``). With a fault the connector
-   runs on as before, and nothing was changed.
+   runs on as before, and nothing was changed. An offset within a transaction is written anew, as
+   one behind it, if the whole transaction is delivered (``resumption``): true at both servers.
 3. Write the new address and the next epoch into the pipeline file. A second call finds the address
    there, and leaves the epoch as it is. (``next_epoch``: it depends on what the connector's
    configuration has, which is still the old one.)
@@ -18,10 +19,13 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from shardmerge.cli.checks.findings import Finding
 from shardmerge.cli.views.call_shapes import CheckFinding
+from shardmerge.connectors.binlog.binlog_events import RowsEvent
 from shardmerge.connectors.binlog.gtids import Gtids
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
@@ -35,6 +39,7 @@ from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from .move_rules import NewServer, move_findings
 from .move_shapes import MovedSource
 from .pipeline_text import replace_text
+from .resumption import NewBinlog, resumption
 from .source_table import (
     changed_keys,
     lines_of,
@@ -56,11 +61,16 @@ class Servers:
         ask: What the server at a source's address says.
         transactions: The transactions of that server; None when it does not answer.
         delivered: The transactions of the last records that the source's connector wrote.
+        binlog: What the binlog of the server at a source's address has behind the transactions that
+            are read, of which one is begun.
+        rows_of: How many rows an event has in the binlog of the server at a source's address.
     """
 
     ask: Callable[[Source], NewServer]
     transactions: Callable[[Source], Gtids | None]
     delivered: Callable[[Source], frozenset[str]]
+    binlog: Callable[[Source, Gtids, str], NewBinlog]
+    rows_of: Callable[[Source, RowsEvent], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +131,7 @@ class Move:
         self._config: Mapping[str, str] = config
         self._moved = replace(address, epoch=next_epoch(source, address, config))
         self._before = server_before(source, config)
+        self._offset: Mapping[str, Any] | None = None
 
     def run(self) -> MovedSource:
         """Do it; see the module's text.
@@ -155,6 +166,8 @@ class Move:
             is_refused = any(each.fault for each in findings)
             if not is_refused:
                 rest.refuse_unfit({**wanted, "name": name})
+                if self._offset is not None:
+                    rest.set_offset(name, self._source.name, self._offset)
                 self._write_file()
         except BaseException:  # an interrupt by the keyboard, too
             self._go_on(was_stopped=was_stopped)
@@ -210,9 +223,26 @@ class Move:
         read, begun = offset.read_gtids, frozenset[str]()
         if read is not None and offset.is_within_transaction:
             begun = self._servers.delivered(self._source)
-        return move_findings(
+        found = move_findings(
             self._moved, read, new, left, begun=begun, abandon=self._wishes.abandon
         )
+        is_refused = any(each.fault for each in found)
+        if read is not None and offset.is_within_transaction and not is_refused:
+            found += self._resumption_findings(offset, read, begun)
+        return found
+
+    def _resumption_findings(
+        self, offset: SourceOffset, read: Gtids, delivered: frozenset[str]
+    ) -> list[Finding]:
+        """Where the connector goes on, if that is possible; see ``resumption``."""
+        servers, at = self._servers, self._moved
+        begun = max((gtid for gtid in delivered if not read.has(gtid)), default="")
+        binlog = servers.binlog(at, read, begun) if begun else NewBinlog()
+        found = resumption(offset, begun, binlog, partial(servers.rows_of, at))
+        self._offset = found.values
+        if not found.obstacle:
+            return []
+        return [Finding(f"source {self._source.name}", found.obstacle, code="SM-6613")]
 
     def _go_on(self, *, was_stopped: bool) -> None:
         """Let the connector run on as before; one that was found stopped stays so."""

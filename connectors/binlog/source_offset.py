@@ -100,7 +100,8 @@ class SourceOffset:
     def with_gtid(self, gtid: str) -> SourceOffset:
         """The offset as if one transaction more had been read, somewhere behind it.
 
-        Only for GTIDs of MySQL: the server then leaves out that transaction alone.
+        With GTIDs of MySQL the server then leaves out that transaction alone. With those of MariaDB
+        it leaves out every one before it in its domain, too.
         """
         gtids = self.gtids
         if gtids is None:

@@ -26,7 +26,7 @@ from shardmerge.connectors.access.mysql import (
     mysql_error,
 )
 from shardmerge.connectors.binlog.binlog_events import BinlogEvent, Logged, RowsEvent, logged
-from shardmerge.connectors.binlog.gtids import MySqlGtids, gtids_of
+from shardmerge.connectors.binlog.gtids import Gtids, MySqlGtids, gtids_of, is_within
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import quote_identifier
@@ -40,6 +40,9 @@ logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
 TableMapEvent._get_optional_meta_data = lambda _: OptionalMetaData()
 _TIMEOUTS = {"connect_timeout": 10, "read_timeout": 60}
 _CHUNK = 5_000
+_GTIDS_BEFORE, _FIRST_EVENTS = ("Previous_gtids", "Gtid_list"), 3
+"""What tells the transactions of the files before, and among how many events it is: MariaDB's file
+begins with its format, then perhaps its encryption."""
 _NO_TABLE = 1146
 C = TypeVar("C", bound=Cursor)
 
@@ -131,6 +134,26 @@ class SourceBinlog:
                 )
             for name in files[files.index(file) :]:
                 yield from self._of_file(cursor, name, max(pos, 4) if name == file else 4)
+
+    def file_within(self, read: Gtids) -> str:
+        """The last binlog file before whose beginning there are only transactions of a set.
+
+        The first file, if there is no such one. So every transaction that is not in the set, and is
+        in the binlog, is in that file or behind it.
+
+        Raises:
+            StackError: The server does not answer, or writes no binlog.
+        """
+        with self._cursor() as cursor:
+            cursor.execute("SHOW BINARY LOGS")
+            files = [str(row[0]) for row in cursor.fetchall()]
+            for file in reversed(files):
+                cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT %s", (file, _FIRST_EVENTS))
+                told = (text_of(row[5]) for row in cursor.fetchall() if row[2] in _GTIDS_BEFORE)
+                before = gtids_of(next(told, "").strip("[]"))
+                if before is None or is_within(before, read):
+                    return file
+        return files[0] if files else self.end().file
 
     def create_table(self, table: TableName) -> str | None:
         """``SHOW CREATE TABLE`` of a table now; None when there is none.

@@ -14,7 +14,9 @@ from shardmerge.cli.moving import procedure
 from shardmerge.cli.moving.move_rules import NewServer
 from shardmerge.cli.moving.move_shapes import MovedSource, told
 from shardmerge.cli.moving.procedure import Move, Servers, Wishes
+from shardmerge.cli.moving.resumption import NewBinlog
 from shardmerge.cli.moving.source_table import with_source
+from shardmerge.connectors.binlog.binlog_events import RowsEvent
 from shardmerge.connectors.binlog.gtids import Gtids, gtids_of
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
 from shardmerge.connectors.debezium.source_config import connector_config
@@ -24,9 +26,10 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.pipeline.text import pipeline_text
 from tests.recorded import pipeline
-from tests.unit.cli.moving.test_move_rules import GOOD, A
+from tests.unit.cli.moving.test_move_rules import GOOD, A, B
 
 NAME = "p.s1"
+NOTHING = NewBinlog()
 
 
 class Killed(BaseException):
@@ -69,6 +72,11 @@ class Cluster:
     def stop(self, name: str) -> None:
         self.state = "STOPPED"
         self._do("stop")
+
+    def set_offset(self, name: str, server: str, offset: Mapping[str, Any]) -> None:
+        assert (self.state, server) == ("STOPPED", "s1")
+        self.values = offset
+        self._do("offset")
 
     def resume(self, name: str) -> None:
         self.state = "RUNNING"
@@ -120,6 +128,7 @@ def moved(
     left: str = "",
     delivered: tuple[str, ...] = (),
     host: str = "new",
+    binlog: NewBinlog = NOTHING,
     **wishes: Any,
 ) -> MovedSource:
     parsed = of(path)
@@ -133,7 +142,9 @@ def moved(
         return gtids_of(left)
 
     rest = cast(ConnectRest, cluster)
-    servers = Servers(ask, transactions, lambda _: frozenset(delivered))
+    servers = Servers(
+        ask, transactions, lambda _: frozenset(delivered), lambda *_: binlog, lambda *_: 1
+    )
     wanted = replace(source, host=host)
     return Move(
         path, parsed, source, wanted, rest=rest, servers=servers, wishes=Wishes(**wishes)
@@ -300,7 +311,13 @@ def test_a_configuration_that_is_refused_leaves_the_file_alone(
 def test_a_connector_that_there_is_not_is_not_moved(path: Path, cluster: Cluster) -> None:
     parsed = of(path)
     source = parsed.source("s2")
-    servers = Servers(lambda _: NewServer({}, None, None), lambda _: None, lambda _: frozenset())
+    servers = Servers(
+        lambda _: NewServer({}, None, None),
+        lambda _: None,
+        lambda _: frozenset(),
+        lambda *_: NewBinlog(),
+        lambda *_: 1,
+    )
     rest = cast(ConnectRest, cluster)
     with pytest.raises(StackError, match=r"no connector p\.s2"):
         Move(path, parsed, source, source, rest=rest, servers=servers, wishes=Wishes())
@@ -315,3 +332,31 @@ def test_a_transaction_whose_rows_came_counts_as_read(path: Path, cluster: Clust
     assert found.findings[0].text.endswith(f"{A}:10")
     found = moved(path, cluster, executed=f"{A}:1-10", delivered=(f"{A}:7", f"{A}:10"))
     assert found.outcome == "moved"
+
+
+def in_ten(index: int) -> RowsEvent:
+    return RowsEvent("b.1", 0, 9, 0, index, f"{A}:10", "app.t")
+
+
+def test_an_offset_within_a_transaction_is_written_anew_if_all_of_it_is_delivered(
+    path: Path, cluster: Cluster
+) -> None:
+    assert cluster.values is not None
+    cluster.values = {**cluster.values, "event": 2, "row": 1}
+    whole = NewBinlog(f"{B}:1", [in_ten(2)])
+    found = moved(path, cluster, executed=f"{A}:1-10", delivered=(f"{A}:10",), binlog=whole)
+    assert found.outcome == "moved"
+    assert cluster.values == {"file": "b.7", "pos": 4, "gtids": f"{A}:1-10"}
+    assert cluster.done.index("offset") < cluster.done.index("config")
+
+
+def test_a_move_in_the_middle_of_a_transaction_that_is_not_the_next_one_is_refused(
+    path: Path, cluster: Cluster
+) -> None:
+    assert cluster.values is not None
+    cluster.values = before = {**cluster.values, "event": 2, "row": 1}
+    partly = NewBinlog(f"{B}:1", [in_ten(2), in_ten(4)])
+    found = moved(path, cluster, executed=f"{A}:1-10", delivered=(f"{A}:10",), binlog=partly)
+    assert (found.outcome, found.findings[0].code) == ("refused", "SM-6613")
+    assert f"has {B}:1 before it" in found.findings[0].text
+    assert (cluster.values, cluster.state) == (before, "RUNNING")
