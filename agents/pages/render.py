@@ -23,7 +23,7 @@ from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.given_commands import OF_TARGET
 from shardmerge.schemas.records.decisions import Decision
-from shardmerge.schemas.records.progress import RENEWED_S
+from shardmerge.schemas.records.progress import is_silent
 
 from .asset_files import assets
 from .plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, parts, plots
@@ -35,8 +35,6 @@ MOST_EVENTS = 8
 MOST_OPEN = 100
 MOST_ENTRIES = 60
 """Decisions on one page."""
-_LATE_MS = 2_000 * RENEWED_S
-"""A sink that runs reports twice in this time."""
 
 _SIGNS = (
     (Cell.SAME, "✓", "as the target has it"),
@@ -146,9 +144,9 @@ def overview_page(
         sinks: Where the sinks run; None when that is not known.
     """
     summaries = [summary(target, frame.now_ms) for target in targets]
-    order = ("failing", "refused", "held", "paused", "waiting", "changed", "silent", "flows")
-    summaries.sort(key=lambda s: (order.index(s.state), s.target.target))
-    is_late = sinks is not None and frame.now_ms - sinks.ts_ms > _LATE_MS
+    order = ("silent", "failing", "refused", "held", "changed", "paused", "waiting", "new", "flows")
+    summaries.sort(key=lambda s: (not s.is_urgent, order.index(s.state), s.target.target))
+    is_late = sinks is not None and is_silent(sinks.ts_ms, frame.now_ms)
     return filled(
         "overview.html",
         frame=frame, summaries=summaries, ignored=ignored, sinks=sinks, is_late=is_late,
@@ -297,7 +295,7 @@ def _rate(rows_per_s: float | None) -> str:
 
 
 def _seconds(lag_s: float | None) -> str:
-    return "–" if lag_s is None else f"{lag_s:,.0f} s"
+    return "not known" if lag_s is None else f"{lag_s:,.0f} s"
 
 
 def _stand_words(group: StandingGroup) -> tuple[str, str]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.drift import needs_somebody
+from shardmerge.schemas.records.progress import RENEWED_S, is_silent
 
 from .rates import rates
 from .view import ShardView, TargetView
 
 _FRESH_MS = 30_000
-"""An older rate is not the present one, because an idle sink does not report."""
+"""An older rate is not the present one, because an idle sink reports seldom."""
+_URGENT = ("silent", "failing", "refused", "held", "changed")
+"""States that end only when somebody does something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +24,8 @@ class Need:
     """Something about a target that an operator should know.
 
     Attributes:
-        state: ``failing``, ``refused``, ``held``, ``paused``, ``changed`` (the table was changed by
-            hand) or ``waiting``.
+        state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``held``,
+            ``changed`` (the table was changed by hand), ``paused`` or ``waiting``.
         what: A sentence; with a code if there is one.
         hint: What the operator can do; "" for none.
         since_ms: When it began, in milliseconds since 1970; 0 if that is not known.
@@ -41,15 +44,15 @@ class TargetSummary:
     """One line of the overview.
 
     Attributes:
-        state: The state of the first of ``needs``. Without any, ``silent`` if the sink has not
-            reported on the target yet, else ``flows``.
-        since_ms: When that state began; 0 if that is not known.
+        state: The state of the first of ``needs``. Without any, ``new`` if the sink has not
+            reported the target yet, else ``flows``.
+        since_ms: When that state began; 0 if that is not known, and for ``flows``.
         needs: What an operator should know, the worst first.
         behind: How many versions are decided and not executed. Debts do not count.
         parked: Rows that wait, at most.
         rows_per_s: From the sink's last two reports; None if the last one is older than 30 seconds.
         lag_s: For how many seconds at least the oldest row has been waiting that is not applied;
-            None if the sink has not reported yet.
+            None if that is not known, because the sink does not report.
     """
 
     target: TargetView
@@ -64,6 +67,16 @@ class TargetSummary:
     rows_per_s: float | None
     lag_s: float | None
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the sink does not report: everything that it told is old."""
+        return self.state == "silent"
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether somebody has to do something."""
+        return any(need.state in _URGENT for need in self.needs)
+
 
 def summary(target: TargetView, now_ms: int) -> TargetSummary:
     """The summary of a target.
@@ -72,9 +85,9 @@ def summary(target: TargetView, now_ms: int) -> TargetSummary:
         target: The target.
         now_ms: Milliseconds since 1970.
     """
-    found = tuple(needs(target))
+    found = tuple(needs(target, now_ms))
     progress = target.progress
-    state = found[0].state if found else "flows" if progress else "silent"
+    state = found[0].state if found else "flows" if progress else "new"
     latest = rates(target.samples)[-1:]
     fresh = latest and now_ms - latest[0].ts_ms <= _FRESH_MS
     return TargetSummary(
@@ -88,13 +101,19 @@ def summary(target: TargetView, now_ms: int) -> TargetSummary:
         parked=sum(s.parked for s in progress.shards if s.waiting) if progress else 0,
         rows=progress.rows if progress else 0,
         rows_per_s=latest[0].rows_per_s if fresh else None,
-        lag_s=target.samples[-1].lag_s(now_ms) if target.samples else None,
+        lag_s=target.samples[-1].lag_s(now_ms) if target.samples and state != "silent" else None,
     )
 
 
-def needs(target: TargetView) -> Iterator[Need]:
-    """What an operator should know about a target, the worst first."""
+def needs(target: TargetView, now_ms: int) -> Iterator[Need]:
+    """What an operator should know about a target, the worst first.
+
+    Args:
+        target: The target.
+        now_ms: Milliseconds since 1970.
+    """
     progress = target.progress
+    yield from _silence(target, now_ms)
     if progress is not None and (failed := progress.failure) is not None:
         yield Need(
             "failing",
@@ -112,8 +131,7 @@ def needs(target: TargetView) -> Iterator[Need]:
                 "",
                 statement.since_ms,
             )
-    for state in ("held", "paused"):
-        yield from _standing(state, [s for s in target.shards if s.state == state])
+    yield from _standing("held", target.shards)
     for each in progress.drift if progress else ():
         if needs_somebody(each.kind):
             what = f"decided is {each.expected or 'nothing'}, it has {each.found or 'nothing'}"
@@ -123,6 +141,7 @@ def needs(target: TargetView) -> Iterator[Need]:
                 f"shardmerge drift show {target.target} --pipeline FILE",
                 each.since_ms,
             )
+    yield from _standing("paused", target.shards)
     groups: dict[tuple[str, str, str], list[tuple[ShardId, int]]] = {}
     standing = {s.shard for s in target.shards if s.state in ("held", "paused")}
     for shard in progress.shards if progress else ():
@@ -134,9 +153,25 @@ def needs(target: TargetView) -> Iterator[Need]:
         yield Need("waiting", coded(code, waiting), hint, since, tuple(s for s, _ in shards))
 
 
-def _standing(state: str, shards: list[ShardView]) -> Iterator[Need]:
+def _silence(target: TargetView, now_ms: int) -> Iterator[Need]:
+    """That the sink does not report. A new target has some time for its first report."""
+    progress = target.progress
+    first = target.decisions[-1:]
+    since_ms = progress.ts_ms if progress else first[0].ts_ms if first else 0
+    if not since_ms or not is_silent(since_ms, now_ms):
+        return
+    told = "does not report this target any more" if progress else "has not reported this target"
+    rest = ". What else is told here is what it said last" if progress else ""
+    what = f"The sink {told}; while it runs, it does so every {RENEWED_S:.0f} s{rest}"
+    hint = "start the sink. If it runs, its log says what it waits for, or the clocks differ"
+    yield Need("silent", coded("SM-6723", what), hint, since_ms)
+
+
+def _standing(state: str, shards: Iterable[ShardView]) -> Iterator[Need]:
     groups: dict[tuple[str, str, str], list[ShardView]] = {}
     for shard in shards:
+        if shard.state != state:
+            continue
         # The hint of a paused shard has its name, and no other difference.
         hint = shard.hint if state == "held" else ""
         groups.setdefault((shard.code, shard.reason, hint), []).append(shard)

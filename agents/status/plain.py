@@ -5,7 +5,7 @@ Every field is always there. Later versions may add fields.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from shardmerge.agents.holds.reports import HoldReport
@@ -14,7 +14,8 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import SinkProgress
 
 from .matrix import Matrix
-from .view import StatusView, TargetView
+from .overview import summary
+from .view import TargetView
 
 RECENT = 20
 """Decisions of each target in ``/api/status``. ``/api/target/NAME`` has all that are kept."""
@@ -92,11 +93,34 @@ class ShardAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class NeedAnswer:
+    """Something about a target that an operator should know.
+
+    Attributes:
+        state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``held``,
+            ``changed`` (the table was changed by hand), ``paused`` or ``waiting``.
+        what: A sentence; with a code if there is one.
+        hint: What the operator can do; "" for none.
+        since_ms: When it began, in milliseconds since 1970; 0 if that is not known.
+        shards: The shards that it concerns.
+    """
+
+    state: str
+    what: str
+    hint: str
+    since_ms: int
+    shards: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TargetAnswer:
     """One target.
 
     Attributes:
         target: As ``database.table``.
+        state: The state of the first of ``needs``. Without any, ``new`` if the sink has not
+            reported the target yet, else ``flows``.
+        needs: What an operator should know, the worst first.
         version: Version of the latest decision.
         columns: The columns of the joined schema, in the target's order.
         shards: All shards, also those that left the target; sorted.
@@ -107,6 +131,8 @@ class TargetAnswer:
     """
 
     target: str
+    state: str
+    needs: tuple[NeedAnswer, ...]
     version: int
     columns: tuple[ColumnAnswer, ...]
     shards: tuple[ShardAnswer, ...]
@@ -236,21 +262,43 @@ class HoldsAnswer:
     reasons: tuple[HoldAnswer, ...]
 
 
-def status_answer(view: StatusView, pipeline: str, caught_up: bool) -> StatusAnswer:
-    """All targets, and the decisions about statements that concern no shard."""
-    targets = tuple(target_answer(target, RECENT) for target in view.targets())
-    return StatusAnswer(pipeline, caught_up, targets, view.ignored()[:RECENT])
+def status_answer(
+    targets: Iterable[TargetView],
+    ignored: tuple[Decision, ...],
+    now_ms: int,
+    *,
+    pipeline: str,
+    caught_up: bool,
+) -> StatusAnswer:
+    """The answer of ``/api/status``.
+
+    Args:
+        targets: All targets.
+        ignored: The decisions about statements that concern no shard, newest first.
+        now_ms: Milliseconds since 1970.
+        pipeline: Name of the pipeline.
+        caught_up: See ``StatusAnswer``.
+    """
+    found = tuple(target_answer(target, now_ms, RECENT) for target in targets)
+    return StatusAnswer(pipeline, caught_up, found, ignored[:RECENT])
 
 
-def target_answer(target: TargetView, decisions: int | None = None) -> TargetAnswer:
+def target_answer(target: TargetView, now_ms: int, decisions: int | None = None) -> TargetAnswer:
     """One target.
 
     Args:
         target: The target.
+        now_ms: Milliseconds since 1970.
         decisions: How many of the newest decisions to return; None for all that are kept.
     """
+    found = summary(target, now_ms)
     return TargetAnswer(
         str(target.target),
+        found.state,
+        tuple(
+            NeedAnswer(n.state, n.what, n.hint, n.since_ms, tuple(map(str, n.shards)))
+            for n in found.needs
+        ),
         target.version,
         tuple(
             ColumnAnswer(c.name, c.definition, c.id, c.partial, tuple(map(str, c.missing_on)))

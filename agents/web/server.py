@@ -132,7 +132,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             self._pipeline,
             self._reader.caught_up,
             self._view.revision,
-            time.time_ns() // 1_000_000,
+            _now_ms(),
             self._admission.visitor(request),
         )
 
@@ -161,11 +161,18 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         )
 
     async def _api_status(self, _: web.Request) -> web.Response:
-        found = plain.status_answer(self._view, self._pipeline, self._reader.caught_up)
+        found = plain.status_answer(
+            self._view.targets(),
+            self._view.ignored(),
+            _now_ms(),
+            pipeline=self._pipeline,
+            caught_up=self._reader.caught_up,
+        )
         return json_answer(found)
 
     async def _api_target(self, request: web.Request) -> web.Response:
-        return await self._target_answer(request, plain.target_answer)
+        now_ms = _now_ms()
+        return await self._target_answer(request, lambda of: plain.target_answer(of, now_ms))
 
     async def _api_matrix(self, request: web.Request) -> web.Response:
         if fault := faulty(request.query):
@@ -218,4 +225,8 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         yield Sample(catalog.AGENTS_READY, (), int(self._is_ready()))
         yield Sample(catalog.AGENTS_VIEW, (), int(self._reader.caught_up))
         yield from measured
-        yield from view_samples(self._view, time.time_ns() // 1_000_000)
+        yield from view_samples(self._view, _now_ms())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -10,7 +10,7 @@ from shardmerge.cli.views.shapes import PipelineStatus, ShardStatus, TargetStatu
 from shardmerge.cli.views.status import connector_fault
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.progress import RENEWED_S
+from shardmerge.schemas.records.progress import RENEWED_S, is_silent
 from shardmerge.spark_sink.planning.progress import CLOSED
 
 from .seen import Reason
@@ -18,8 +18,6 @@ from .seen import Reason
 _MOMENTARY = ("SM-1605", "SM-1606")
 """Waits for the barrier and for an open transaction: they end by themselves. Too many parked rows
 are an obstacle of their own (SM-6706)."""
-_SILENT_S = 3 * RENEWED_S
-"""A sink that has been silent for longer does not run, or gets no further."""
 _STATUS_HINT = (
     "`shardmerge status` shows what it waits for, `shardmerge explain` what ends the wait"
 )
@@ -80,10 +78,9 @@ def sink_obstacles(target: TargetTable, reported_ms: int, now_ms: int) -> tuple[
             never.
         now_ms: The present time, the same way.
     """
-    silent_s = (now_ms - reported_ms) / 1000
-    if reported_ms and silent_s <= _SILENT_S:
+    if reported_ms and not is_silent(reported_ms, now_ms):
         return ()
-    since = f"for {silent_s:.0f} s" if reported_ms else "yet"
+    since = f"for {(now_ms - reported_ms) / 1000:.0f} s" if reported_ms else "yet"
     return (
         Reason(
             "SM-6723",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.status.ages import ms_of
 from shardmerge.agents.status.view import ShardView, TargetView, as_paused
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -13,7 +14,12 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
 from shardmerge.schemas.records.operator_commands import CommandKind
-from shardmerge.schemas.records.progress import ShardProgress, SinkProgress, StatementProgress
+from shardmerge.schemas.records.progress import (
+    ShardProgress,
+    SinkProgress,
+    StatementProgress,
+    is_silent,
+)
 
 from .picture import Decided, Picture, moment
 from .shapes import (
@@ -25,6 +31,7 @@ from .shapes import (
     StatementStatus,
     TargetStatus,
 )
+from .text import short_time
 
 
 def pipeline_status(
@@ -199,6 +206,8 @@ def _faults(picture: Picture, targets: tuple[TargetStatus, ...]) -> Iterator[str
     if server.error:
         yield f"the target's server {server.address} does not answer: {server.error}"
     for target in targets:
+        if silence := _silence(picture, target):
+            yield f"{target.target}: {coded('SM-6723', silence)}"
         for shard in target.shards:
             if shard.state == "held":
                 yield f"{target.target}: {shard.shard} is held: {coded(shard.code, shard.reason)}"
@@ -212,6 +221,18 @@ def _faults(picture: Picture, targets: tuple[TargetStatus, ...]) -> Iterator[str
         if target.failure is not None:
             failed = coded(target.failure.code, target.failure.message)
             yield f"{target.target}: rows cannot be applied: {failed}"
+
+
+def _silence(picture: Picture, target: TargetStatus) -> str:
+    """Since when the sink does not report a target; "" if it does, and for a new target."""
+    if target.reported:
+        if not is_silent(ms_of(target.reported), picture.at_ms):
+            return ""
+        return f"the sink has not reported it since {short_time(target.reported)}"
+    decided = picture.decided_ms(TargetTable(*target.target.split(".", 1))).values()
+    if not decided or not is_silent(min(decided), picture.at_ms):
+        return ""
+    return "the sink has not reported it yet"
 
 
 def connector_fault(connector: ConnectorState) -> str:

@@ -12,6 +12,19 @@ from .drift import Difference
 
 RENEWED_S = 60.0
 """A sink that runs reports each target at least once in about so many seconds."""
+_SILENT_MS = 3_000 * RENEWED_S
+
+
+def is_silent(reported_ms: int, now_ms: int) -> bool:
+    """Whether a sink that reported a target at that time, and not since, has been silent for long.
+
+    Then it does not run, or gets no further (SM-6723).
+
+    Args:
+        reported_ms: Milliseconds since 1970.
+        now_ms: Likewise.
+    """
+    return now_ms - reported_ms > _SILENT_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,10 +181,36 @@ def test_the_overview_says_which_sink_writes_and_which_stand_by():
     assert "The sink on 10.0.0.5 writes. None stands by." in shown(())
     assert "1 sink stands by: 10.0.0.6." in shown(("10.0.0.6",))
     assert "2 sinks stand by: 10.0.0.6, <b>." in shown(("10.0.0.6", "<b>"))
-    late = shown(("10.0.0.6",), seconds_ago=121)
+    late = shown(("10.0.0.6",), seconds_ago=181)
     assert "No sink has reported since" in late
     assert "writes" not in late
     assert "Sinks" not in Tags(overview_page(FRAME, view.targets())).text
+
+
+def test_a_sink_that_died_is_told_by_the_pages_before_anything_else():
+    view = example().view
+    later = replace(FRAME, now_ms=NOW_MS + 6 * 3_600_000)
+    text = Tags(overview_page(later, view.targets())).text
+    assert "2 of 2 targets need somebody" in text
+    assert "flows" not in text
+    items = Tags(target_page(later, target_of(example(), ITEMS))).text
+    assert "SM-6723: The sink does not report this target any more" in items
+    assert "for 6 h, since" in items
+    assert "Lag, at least not known" in items
+    assert "It is not known what waits" in items
+    assert "All rows flow" not in items
+    assert ": now " not in items
+
+
+def test_a_new_target_waits_for_the_first_report_and_then_needs_somebody():
+    line = ExampleLine(pipeline())
+    line.table(orders(0), "id INT PRIMARY KEY")
+    soon, late = (replace(FRAME, now_ms=line.now_ms + ms) for ms in (1_000, 181_000))
+    assert "1 target waits" in Tags(overview_page(soon, line.view.targets())).text
+    page = Tags(target_page(soon, target_of(line))).text
+    assert "The sink has not reported on this target yet" in page
+    assert "It is not known what waits" in page
+    assert "1 of 1 target needs somebody" in Tags(overview_page(late, line.view.targets())).text
 
 
 def test_an_empty_pipeline_says_what_it_waits_for():

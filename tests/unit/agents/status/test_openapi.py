@@ -75,8 +75,10 @@ def answers() -> dict[str, Any]:
     of = Answers(pipeline(), line.state.targets[ORDERS])
     reports = list(hold_reports(of, {}, Path("f")))
     return {
-        "/api/status": plain.status_answer(line.view, "shop", caught_up=True),
-        "/api/target/{name}": plain.target_answer(target),
+        "/api/status": plain.status_answer(
+            line.view.targets(), line.view.ignored(), NOW_MS, pipeline="shop", caught_up=True
+        ),
+        "/api/target/{name}": plain.target_answer(target, NOW_MS),
         "/api/target/{name}/matrix": plain.matrix_answer(matrix(target)),
         "/api/target/{name}/changes": changes_answer(target),
         "/api/target/{name}/holds": plain.holds_answer(str(ORDERS), reports),

@@ -65,11 +65,44 @@ def test_a_refused_statement_is_a_need():
     )  # fmt: skip
 
 
-def test_a_target_of_which_the_sink_told_nothing_is_silent():
+def test_a_target_of_which_the_sink_told_nothing_is_new_for_some_minutes():
     line = ExampleLine(pipeline())
     line.table(orders(0), "id INT PRIMARY KEY")
-    found = of(line)
-    assert (found.state, found.behind, found.rows_per_s) == ("silent", 1, None)
+    found = of(line, now_ms=line.now_ms + 180_000)
+    assert (found.state, found.behind, found.rows_per_s) == ("new", 1, None)
+    assert (found.is_urgent, found.since_ms) == (False, 0)
+    late = of(line, now_ms=line.now_ms + 180_001)
+    assert (late.state, late.since_ms, late.is_urgent) == ("silent", line.now_ms, True)
+    assert late.needs[0].what.startswith("SM-6723: The sink has not reported this target;")
+
+
+def test_a_sink_that_does_not_report_any_more_is_the_worst_and_its_lag_is_not_known():
+    line = example()
+    reported = NOW_MS - 1_000
+    assert (of(line, ITEMS, reported + 180_000).state, of(line, ITEMS).lag_s) == ("flows", 0.0)
+    for target in (ITEMS, ORDERS):
+        late = of(line, target, reported + 180_001)
+        assert (late.state, late.since_ms, late.lag_s) == ("silent", reported, None)
+        assert late.is_urgent
+        assert "start the sink" in late.needs[0].hint
+    assert [need.state for need in late.needs] == ["silent", "held", "paused", "waiting"]
+
+
+def test_every_state_but_new_and_flows_tells_since_when():
+    line = example()
+    failing(line, NOW_MS)
+    refused = StatementProgress(3, 0, "ALTER", StatementKind.EXPANDING, "refused", "no", 7)
+    found = of(line).target
+    worse = replace(
+        found.progress,
+        failure=of(line, ITEMS).target.progress.failure,
+        open=(refused,),
+        drift=(Difference("column:c", DriftKind.REFUSES, "", "", 5_000),),
+    )
+    told = summary(replace(found, progress=worse), NOW_MS + 3_600_000).needs
+    assert {need.state: bool(need.since_ms) for need in told} == dict.fromkeys(
+        ("silent", "failing", "refused", "held", "changed", "paused", "waiting"), True
+    )
 
 
 def test_shards_of_one_reason_are_one_need():
@@ -79,7 +112,7 @@ def test_shards_of_one_reason_are_one_need():
     line.run(orders(0), "ALTER TABLE orders_0 ADD COLUMN a INT")
     for number in (1, 2, 3):
         line.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN a DATE")
-    (need,) = of(line).needs
+    (need,) = (n for n in of(line).needs if n.state == "held")
     assert need.shards == (orders(2), orders(1), orders(3))
 
 

@@ -5,11 +5,15 @@ import json
 from shardmerge.agents.status import plain
 from shardmerge.agents.status.matrix import matrix
 from shardmerge.schemas.records.plain import to_plain
-from tests.example_pages import ORDERS, example
+from tests.example_pages import NOW_MS, ORDERS, example
 
 
 def test_the_status_tells_every_target_with_its_last_decisions():
-    told = to_plain(plain.status_answer(example().view, "shop", caught_up=True))
+    view = example().view
+    answer = plain.status_answer(
+        view.targets(), view.ignored(), NOW_MS, pipeline="shop", caught_up=True
+    )
+    told = to_plain(answer)
     assert [t["target"] for t in told["targets"]] == ["merged.items", "merged.orders"]
     orders = told["targets"][1]
     assert len(orders["decisions"]) == plain.RECENT
@@ -23,7 +27,18 @@ def test_the_status_tells_every_target_with_its_last_decisions():
 def test_a_target_tells_all_decisions_that_are_kept():
     target = example().view.target(str(ORDERS))
     assert target is not None
-    assert len(plain.target_answer(target).decisions) == 23
+    assert len(plain.target_answer(target, NOW_MS).decisions) == 23
+
+
+def test_a_target_tells_its_state_and_what_needs_somebody_as_its_page_does():
+    target = example().view.target(str(ORDERS))
+    assert target is not None
+    told = plain.target_answer(target, NOW_MS)
+    assert (told.state, [n.state for n in told.needs]) == ("held", ["held", "paused", "waiting"])
+    assert told.needs[0].shards == ("s2/app.orders_7",)
+    hours_later = plain.target_answer(target, NOW_MS + 6 * 3_600_000)
+    assert hours_later.state == "silent"
+    assert hours_later.needs[0].since_ms == target.progress.ts_ms
 
 
 def test_the_picture_tells_groups_and_counts():

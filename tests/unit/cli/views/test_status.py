@@ -20,20 +20,20 @@ from shardmerge.schemas.records.progress import (
 )
 from tests.recorded import Recorded
 
-from .pictures import ONE, TARGET, TWO, conflicting, locked, log, picture, recorded, reported
+from .pictures import AT_MS, ONE, TARGET, TWO, conflicting, locked, log, picture, recorded, reported
 
 
 @pytest.mark.parametrize("hint", ["start it", ""])
 def test_rows_that_cannot_be_applied_are_told(hint: str) -> None:
     failure = FailureProgress("the target is away", hint, "s1.app.a/0 and 2 more", 1_200, 1_000)
-    made = reported(recorded(), SinkProgress(TARGET, 1, 5, ts_ms=2_000, failure=failure))
+    made = reported(recorded(), SinkProgress(TARGET, 1, 5, ts_ms=AT_MS, failure=failure))
 
     status = pipeline_status(picture(made))
 
     assert list(plain_lines(status)) == [
         "as of 2023-11-14 22:15:00 UTC",
         "merged.tbl: version 2, executed up to 1, 5 rows applied",
-        "  the sink reported last at 1970-01-01 00:00:02 UTC",
+        "  the sink reported last at 2023-11-14 22:15:00 UTC",
         "  rows of s1.app.a/0 and 2 more: 1,200 tries failed since 1970-01-01 00:00:01 UTC: the "
         "target is away",
         *([f"    {hint}"] if hint else []),
@@ -120,12 +120,29 @@ def test_what_servers_say_is_told_and_what_is_wrong_is_a_fault() -> None:
 
 def test_a_refused_statement_is_a_fault() -> None:
     open_ = StatementProgress(2, 0, "ALTER …", StatementKind.CONTRACTING, "refused", "why", 1_000)
-    made = reported(recorded(), SinkProgress(TARGET, 2, 0, (open_,), ts_ms=1_000))
+    made = reported(recorded(), SinkProgress(TARGET, 2, 0, (open_,), ts_ms=AT_MS))
 
     status = pipeline_status(picture(made))
 
     assert status.faults == ("merged.tbl: statement 2.0 is refused",)
     assert "  refused: ALTER … why" in list(plain_lines(status))
+
+
+def test_a_sink_that_reports_no_more_is_a_fault() -> None:
+    made = reported(recorded(), SinkProgress(TARGET, 2, 5, ts_ms=AT_MS - 180_000))
+    assert pipeline_status(picture(made)).faults == ()
+
+    made = reported(recorded(), SinkProgress(TARGET, 2, 5, ts_ms=AT_MS - 180_001))
+    assert pipeline_status(picture(made)).faults == (
+        "merged.tbl: SM-6723: the sink has not reported it since 2023-11-14 22:11:59 UTC",
+    )
+
+
+def test_a_sink_that_never_reported_is_a_fault_after_some_minutes() -> None:
+    new = picture(recorded())
+    assert pipeline_status(new).faults == ()
+    (fault,) = pipeline_status(replace(new, at_ms=AT_MS + 180_000)).faults
+    assert fault == "merged.tbl: SM-6723: the sink has not reported it yet"
 
 
 def test_a_target_whose_schema_stays_tells_who_said_so() -> None:
