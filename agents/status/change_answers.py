@@ -1,15 +1,21 @@
 """What ``/api`` answers about changes shard by shard, as values. JSON is their plain form. Pure.
 
-It is what the time line of a target's page shows, for every change that is kept.
+It is what the time line of a target's page shows, for every change that is kept: so many changes
+in each part, and of many shards the first names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .execution import Stand, StandingGroup
+from shardmerge.schemas.model.names import ShardId
+
+from .execution import MAX_CHANGES, Stand, StandingGroup
 from .timeline import ExecutedStatement, ShownChange, changes
 from .view import TargetView
+
+MOST_NAMES = 200
+"""Names of shards in one list. A search finds the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,8 @@ class StandingAnswer:
         reason: Why they wait, as the sink tells it; "" for shards that do not wait.
         code: The code of ``reason``, or "".
         hint: What the operator can do, or "".
-        shards: In the order in which they made the change.
+        count: How many shards they are.
+        shards: In the order in which they made the change; the first 200 of them.
         since_ms: When the first of them began to wait, in milliseconds since 1970; 0 for none.
         parked: Rows of all of them that are not applied, at most.
         fastest_ms: Of shards with the stand ``passed``: least time in milliseconds between the
@@ -76,6 +83,7 @@ class StandingAnswer:
     reason: str
     code: str
     hint: str
+    count: int
     shards: tuple[str, ...]
     since_ms: int
     parked: int
@@ -87,6 +95,8 @@ class StandingAnswer:
 class ChangeAnswer:
     """Equal changes of shards: what they asked of the target, and how far each shard is.
 
+    With a search, only the shards that it found are counted and named.
+
     Attributes:
         ddl: The statement of the shard that made the change first.
         first_version: Version of the decision about the first shard's change.
@@ -95,8 +105,10 @@ class ChangeAnswer:
         statements: The target's statements, in the order of their versions, as far as the
             decisions are kept.
         shards: The shards that made the change, the worst stand first.
-        lacking: Live shards that have not made it, sorted.
-        differing: Live shards that have what it makes, but with another definition; sorted.
+        lacking_count: How many live shards have not made it.
+        lacking: Their names, sorted; the first 200 of them.
+        differing_count: How many live shards have what it makes, but with another definition.
+        differing: Their names, sorted; the first 200 of them.
     """
 
     ddl: str
@@ -105,7 +117,9 @@ class ChangeAnswer:
     columns: tuple[ColumnChangeAnswer, ...]
     statements: tuple[StatementAnswer, ...]
     shards: tuple[StandingAnswer, ...]
+    lacking_count: int
     lacking: tuple[str, ...]
+    differing_count: int
     differing: tuple[str, ...]
 
 
@@ -115,17 +129,32 @@ class ChangesAnswer:
 
     Attributes:
         target: As ``database.table``.
-        changes: The changes that are kept, the latest one first.
+        changes: The changes of this page, the latest one first; at most 15.
+        change_count: How many changes all pages have.
+        page: Number of this page, from 1.
+        pages: How many pages there are.
     """
 
     target: str
     changes: tuple[ChangeAnswer, ...]
+    change_count: int
+    page: int
+    pages: int
 
 
-def changes_answer(target: TargetView) -> ChangesAnswer:
-    """The answer of ``/api/target/NAME/changes``."""
-    found = changes(target, len(target.rollouts))
-    return ChangesAnswer(str(target.target), tuple(map(_change, found)))
+def changes_answer(target: TargetView, search: str = "", page: int = 1) -> ChangesAnswer:
+    """The answer of ``/api/target/NAME/changes``.
+
+    Args:
+        target: The target.
+        search: Counts and names only shards whose name contains this text, in upper or lower case.
+        page: Number of the page, from 1. A number beyond the last page gives the last page.
+    """
+    count = len(target.rollouts)
+    pages = max(1, -(-count // MAX_CHANGES))
+    page = min(max(1, page), pages)
+    found = changes(target, (page - 1) * MAX_CHANGES, MAX_CHANGES, search)
+    return ChangesAnswer(str(target.target), tuple(map(_change, found)), count, page, pages)
 
 
 def _change(shown: ShownChange) -> ChangeAnswer:
@@ -142,9 +171,15 @@ def _change(shown: ShownChange) -> ChangeAnswer:
             for each in entry.statements
         ),
         tuple(map(_standing, execution.groups)),
-        tuple(map(str, execution.lacking)),
-        tuple(map(str, execution.differing)),
+        len(execution.lacking),
+        _names(execution.lacking),
+        len(execution.differing),
+        _names(execution.differing),
     )
+
+
+def _names(shards: tuple[ShardId, ...]) -> tuple[str, ...]:
+    return tuple(map(str, shards[:MOST_NAMES]))
 
 
 def _statement(version: int, told: ExecutedStatement) -> StatementAnswer:
@@ -159,7 +194,8 @@ def _standing(group: StandingGroup) -> StandingAnswer:
         group.reason,
         group.code,
         group.hint,
-        tuple(map(str, group.shards)),
+        len(group.shards),
+        _names(group.shards),
         group.since_ms,
         group.parked,
         group.fastest_ms,

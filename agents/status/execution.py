@@ -89,11 +89,24 @@ class ChangeExecution:
     differing: tuple[ShardId, ...]
 
 
-def executions(target: TargetView, most: int = MAX_CHANGES) -> tuple[ChangeExecution, ...]:
-    """The latest changes shard by shard, the latest one first."""
+def executions(
+    target: TargetView, first: int = 0, most: int = MAX_CHANGES, search: str = ""
+) -> tuple[ChangeExecution, ...]:
+    """The latest changes shard by shard, the latest one first.
+
+    Args:
+        target: The target.
+        first: How many of the latest changes to skip.
+        most: How many to return.
+        search: Counts only shards whose name contains this text, in upper or lower case.
+    """
     told = reported(target)
-    shards = {shard.shard: shard for shard in target.shards}
-    return tuple(_execution(rollout, target, told, shards) for rollout in target.rollouts[:most])
+    wanted = search.casefold()
+    shards = {s.shard: s for s in target.shards if wanted in str(s.shard).casefold()}
+    return tuple(
+        _execution(rollout, target, told, shards)
+        for rollout in target.rollouts[first : first + most]
+    )
 
 
 def reported(target: TargetView) -> dict[ShardId, ShardProgress]:
@@ -150,7 +163,7 @@ def _execution(
     shards: Mapping[ShardId, ShardView],
 ) -> ChangeExecution:
     made = {gate.shard for gate in rollout.gates}
-    others = _others(rollout, target, made)
+    others = _others(rollout, shards, made)
     return ChangeExecution(
         rollout,
         tuple(_groups(rollout, target, told, shards)),
@@ -160,13 +173,13 @@ def _execution(
 
 
 def _others(
-    rollout: Rollout, target: TargetView, made: set[ShardId]
+    rollout: Rollout, shards: Mapping[ShardId, ShardView], made: set[ShardId]
 ) -> Mapping[str, list[ShardId]]:
     """The live shards that did not make the change, by what they have instead."""
     found: dict[str, list[ShardId]] = {"has": [], "lacks": [], "differs": []}
     known: dict[int, str] = {}  # shards with equal columns share one object
-    for shard in target.live if rollout.change else ():
-        if shard.shard not in made and shard.latest:
+    for shard in shards.values() if rollout.change else ():
+        if shard.state != "left" and shard.shard not in made and shard.latest:
             key = id(shard.latest)
             if key not in known:
                 known[key] = rollout.standing_of(shard.latest)
@@ -183,8 +196,10 @@ def _groups(
     executed = target.progress.executed_version if target.progress else 0
     alike: dict[tuple[Stand, str, str, str], list[ShardGate]] = {}
     for gate in rollout.gates:
-        report, known = told.get(gate.shard), shards.get(gate.shard)
-        has_left = known is not None and known.state == "left"
+        known = shards.get(gate.shard)
+        if known is None:
+            continue
+        report, has_left = told.get(gate.shard), known.state == "left"
         at = stand(gate, report, executed, has_left=has_left)
         waits = at in (Stand.HERE, Stand.EARLIER, Stand.SOMEWHERE) and report is not None
         why = (report.waiting, report.code, report.hint) if waits and report else ("", "", "")

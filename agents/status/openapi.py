@@ -48,7 +48,7 @@ _COLUMNS = {
 _PAGE = {
     "name": "page",
     "in": "query",
-    "description": "Number of the page of groups. A number beyond the last gives the last.",
+    "description": "Number of the page. A number beyond the last gives the last.",
     "schema": {"type": "integer", "minimum": 1, "maximum": 999_999_999},
 }
 _SHARD = {
@@ -84,8 +84,8 @@ def document(version: str, access: str = TOKEN) -> dict[str, Any]:
         ),
         "/api/target/{name}/changes": _get(
             "How far each shard is with each change, and with the target's statements for it",
-            (_NAME,),
-            schemas.good(ChangesAnswer) | missing,
+            (_NAME, _SEARCH, _PAGE),
+            schemas.good(ChangesAnswer) | missing | refused,
         ),
         "/api/target/{name}/holds": _get(
             "Why shards are held or paused, with both sides and the ways out",

@@ -122,11 +122,13 @@ def timeline(target: TargetView, first: int = 0, count: int | None = None) -> li
     return [_entry(decision, target.progress, times) for decision in target.decisions[first:end]]
 
 
-def changes(target: TargetView, most: int = MAX_CHANGES) -> tuple[ShownChange, ...]:
-    """The latest changes shard by shard, the latest one first."""
+def changes(
+    target: TargetView, first: int = 0, most: int = MAX_CHANGES, search: str = ""
+) -> tuple[ShownChange, ...]:
+    """The latest changes shard by shard, the latest one first; the arguments as ``executions``."""
     asking = [entry for entry in reversed(timeline(target)) if entry.statements]
     found = []
-    for each in executions(target, most):
+    for each in executions(target, first, most, search):
         versions = {gate.version for gate in each.rollout.gates}
         entries = tuple(e for e in asking if e.decision.version in versions)
         found.append(ShownChange(each, entries))

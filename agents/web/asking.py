@@ -80,10 +80,11 @@ class AskingPages:
             return json_answer(NO_TARGET, status=404)
         chosen = request.query.get("shard", "")
         try:
-            reports = await self._turns.ask(lambda: self._reports(target, chosen))
+            return await self._turns.ask(
+                lambda: json_answer(holds_answer(name, self._reports(target, chosen)))
+            )
         except ShardMergeError as error:
             return json_answer(ErrorAnswer(str(error)), status=503)
-        return json_answer(holds_answer(name, reports))
 
     async def plan(self, request: web.Request) -> web.Response:
         """The empty form."""

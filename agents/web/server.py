@@ -80,6 +80,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         self._measured = measured
         self._events = RevisionEvents(lambda: view.revision)
         self._admission = admission = Admission(pipeline, ended)
+        self._answers = Turns()
         turns = Turns()
         asking = AskingPages(pipeline, path, view, present, self._frame, turns=turns)
         commanding = CommandPages(
@@ -161,14 +162,15 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         )
 
     async def _api_status(self, _: web.Request) -> web.Response:
-        found = plain.status_answer(
+        make = partial(
+            plain.status_answer,
             self._view.targets(),
             self._view.ignored(),
             _now_ms(),
             pipeline=self._pipeline,
             caught_up=self._reader.caught_up,
         )
-        return json_answer(found)
+        return await self._answers.ask(lambda: json_answer(make()))
 
     async def _api_target(self, request: web.Request) -> web.Response:
         now_ms = _now_ms()
@@ -186,7 +188,12 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         return await self._target_answer(request, answer)
 
     async def _api_changes(self, request: web.Request) -> web.Response:
-        return await self._target_answer(request, changes_answer)
+        if fault := faulty(request.query):
+            return json_answer(plain.ErrorAnswer(fault), status=400)
+        asked = asked_of(request.query)
+        return await self._target_answer(
+            request, lambda of: changes_answer(of, asked.search, asked.page)
+        )
 
     async def _target_answer(
         self, request: web.Request, answer: Callable[[TargetView], Any]
@@ -194,7 +201,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         target = self._view.target(request.match_info["name"])
         if target is None:
             return json_answer(NO_TARGET, status=404)
-        return json_answer(await asyncio.to_thread(answer, target))
+        return await self._answers.ask(lambda: json_answer(answer(target)))
 
     async def _openapi(self, _: web.Request) -> web.Response:
         return json_answer(openapi.document(version("shardmerge"), self._access))

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Turns:
-    """Calls that read the agents' tables wait for each other here."""
+    """Calls that wait for each other here, such as those that read the agents' tables."""
 
     def __init__(self) -> None:
         self._one = asyncio.Lock()

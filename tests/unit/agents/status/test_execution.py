@@ -87,4 +87,14 @@ def test_nothing_is_said_of_shards_that_the_sink_has_not_reported():
 
 def test_only_the_latest_changes_are_shown():
     target = view_of(example())
-    assert [e.rollout.last for e in executions(target, 2)] == [23, 21]
+    assert [e.rollout.last for e in executions(target, most=2)] == [23, 21]
+    assert [e.rollout.last for e in executions(target, 1, 2)] == [21, 20]
+
+
+def test_a_search_counts_only_the_shards_that_it_finds():
+    found = {e.rollout.first: e for e in executions(view_of(example()), search="ORDERS_1")}
+    level, rename = found[13], found[19]
+    assert [g.shards for g in level.groups] == [(orders(1),)]
+    assert (level.lacking, level.differing) == ((orders(10), orders(11)), ())
+    assert [g.shards for g in rename.groups] == [(orders(1),)]
+    assert found[21].groups == ()
