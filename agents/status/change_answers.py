@@ -103,7 +103,8 @@ class ChangeAnswer:
         last_version: Version of the decision about the last shard's change.
         columns: What the change does; empty for a change that leaves all columns as they were.
         statements: The target's statements, in the order of their versions, as far as the
-            decisions are kept.
+            decisions are kept: those of the decisions about the change, and of those that ended a
+            hold of a shard with it.
         shards: The shards that made the change, the worst stand first.
         lacking_count: How many live shards have not made it.
         lacking: Their names, sorted; the first 200 of them.

@@ -14,7 +14,7 @@ from shardmerge.schemas.ddl.describe import definition
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 
 from .column_history import differences
@@ -37,6 +37,8 @@ class ShardGate:
         ts_ms: When the shard made the change, in milliseconds since 1970.
         passed_ms: When the sink reported for the first time that it is passed; 0 if it is not, and
             if the report before that one is not known.
+        released: Version of the decision that ended the shard's hold here; 0 if there was no hold,
+            or if it has not ended.
     """
 
     shard: ShardId
@@ -44,6 +46,7 @@ class ShardGate:
     position: SourcePosition
     ts_ms: int
     passed_ms: int = 0
+    released: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,8 @@ class Rollouts:
     _changes: dict[_Change, _Rollout] = field(default_factory=dict)
     _open: dict[ShardId, dict[int, _Change]] = field(default_factory=dict)
     """Shard → version of each gate that is not passed → its change."""
+    _held: dict[ShardId, dict[int, _Change]] = field(default_factory=dict)
+    """Shard → version of each gate at which it is held → its change."""
     _statements: dict[StatementPlace, _Change] = field(default_factory=dict)
     """Those that are not executed."""
     _count: int = 0
@@ -160,11 +165,24 @@ class Rollouts:
         # What the last report has passed was passed some time before it.
         if not is_passed(gate, self._told_of(gate.shard), self._executed):
             self._open.setdefault(gate.shard, {})[gate.version] = change
-        for ordinal in range(len(decision.statements)):
-            place = (gate.version, ordinal)
-            if self._report is None or not _is_executed(place, self._report):
-                self._statements[place] = change
+        if decision.outcome is Outcome.HOLD:
+            self._held.setdefault(gate.shard, {})[gate.version] = change
+        self._await(decision, change)
         self._forget()
+
+    def release(self, decision: Decision) -> None:
+        """Note which holds a decision ends. This comes before ``add`` of the same decision."""
+        for release in decision.releases:
+            held = self._held.get(release.shard, {})
+            for version in [v for v in held if v <= release.through]:
+                change = held.pop(version)
+                rollout = self._changes[change]
+                gate = rollout.gates[release.shard]
+                if gate.version == version:
+                    rollout.gates[release.shard] = replace(gate, released=decision.version)
+                    self._await(decision, change)
+            if not held:
+                self._held.pop(release.shard, None)
 
     def take(self, progress: SinkProgress) -> None:
         """Note what a report of the sink says. It is the next one behind those before."""
@@ -201,6 +219,13 @@ class Rollouts:
             self._told = {s.shard: s for s in self._report.shards} if self._report else {}
         return self._told.get(shard)
 
+    def _await(self, decision: Decision, change: _Change) -> None:
+        """Watch when the decision's statements are executed, for this change."""
+        for ordinal in range(len(decision.statements)):
+            place = (decision.version, ordinal)
+            if self._report is None or not _is_executed(place, self._report):
+                self._statements[place] = change
+
     def _pass(self, shard: ShardId, executed_version: int, ts_ms: int) -> None:
         versions = self._open[shard]
         for version in [v for v in versions if v <= executed_version]:
@@ -215,12 +240,13 @@ class Rollouts:
         while self._count > MAX_GATES and len(self._changes) > 1:
             change = next(iter(self._changes))
             self._count -= len(self._changes.pop(change))
-            for shard in [s for s, versions in self._open.items() if change in versions.values()]:
-                left = {v: c for v, c in self._open[shard].items() if c != change}
-                if left:
-                    self._open[shard] = left
-                else:
-                    del self._open[shard]
+            for gates in (self._open, self._held):
+                for shard in [s for s, versions in gates.items() if change in versions.values()]:
+                    left = {v: c for v, c in gates[shard].items() if c != change}
+                    if left:
+                        gates[shard] = left
+                    else:
+                        del gates[shard]
             for place in [p for p, of in self._statements.items() if of == change]:
                 del self._statements[place]
 

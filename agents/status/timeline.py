@@ -69,8 +69,8 @@ class ShownChange:
     """One change of shards: what it asked of the target, and how far each shard is.
 
     Attributes:
-        entries: The decisions about it that have statements, in the order of their versions, as far
-            as they are kept.
+        entries: The decisions about it that have statements, and those that ended a hold at one of
+            its gates; in the order of their versions, as far as they are kept.
     """
 
     execution: ChangeExecution
@@ -129,7 +129,8 @@ def changes(
     asking = [entry for entry in reversed(timeline(target)) if entry.statements]
     found = []
     for each in executions(target, first, most, search):
-        versions = {gate.version for gate in each.rollout.gates}
+        gates = each.rollout.gates
+        versions = {version for gate in gates for version in (gate.version, gate.released)}
         entries = tuple(e for e in asking if e.decision.version in versions)
         found.append(ShownChange(each, entries))
     return tuple(found)

@@ -226,6 +226,7 @@ class StatusView:
         state.version = decision.version
         state.decisions.append(decision)
         state.outcomes[decision.outcome] += 1
+        state.rollouts.release(decision)
         for release in decision.releases:
             known = state.shards.get(release.shard)
             # The shard stays held if the release ends before its latest change.

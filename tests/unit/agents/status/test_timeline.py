@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.agents.status.timeline import lanes, runs, timeline
+from shardmerge.agents.status.timeline import changes, lanes, runs, timeline
 from shardmerge.schemas.records.decisions import StatementKind
+from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
 from tests.example_pages import NOW_MS, ORDERS, ExampleLine, example, orders, pipeline
 
@@ -41,6 +42,49 @@ def test_a_statement_tells_how_far_the_target_is_with_it():
         "waits for rows",
         "SM-1501",
     )
+
+
+def statements_of(found: ExampleLine) -> dict[str, list[tuple[int, str]]]:
+    return {
+        change.execution.rollout.ddl: [
+            (entry.decision.version, each.statement.sql.partition("` ")[2])
+            for entry in change.entries
+            for each in entry.statements
+        ]
+        for change in changes(view_of(found))
+    }
+
+
+def test_a_change_tells_the_statement_that_a_command_gave_for_it():
+    found = ExampleLine(pipeline("pessimistic"))
+    for number in range(3):
+        found.table(orders(number), "id INT PRIMARY KEY")
+    added = "ALTER TABLE orders_0 ADD COLUMN z INT"
+    found.run(orders(0), added)
+    found.view.apply(told(3))
+    assert statements_of(found) == {added: []}
+    found.command(ORDERS, CommandKind.UNLOCK_EXECUTE, orders(0))
+    assert statements_of(found) == {added: [(5, "ADD COLUMN `z` int")]}
+    found.view.apply(replace(told(5), ts_ms=NOW_MS + 1))
+    (change,) = changes(view_of(found))
+    (statement,) = change.entries[0].statements
+    assert (statement.state, statement.since_ms) == ("executed", NOW_MS + 1)
+
+
+def test_a_change_tells_the_statement_of_another_change_that_ended_its_hold():
+    found = line()
+    early = "ALTER TABLE orders_1 ADD COLUMN early INT"
+    found.run(orders(1), early)
+    found.run(orders(1), "ALTER TABLE orders_1 ADD COLUMN x INT")
+    found.run(orders(2), "ALTER TABLE orders_2 ADD COLUMN x DATE")
+    ends = "ALTER TABLE orders_1 DROP COLUMN x"
+    found.run(orders(1), ends)
+    of = statements_of(found)
+    released = next(d for d in view_of(found).decisions if d.releases)
+    held = "ALTER TABLE orders_2 ADD COLUMN x DATE"
+    versions = {ddl: {version for version, _ in told} for ddl, told in of.items()}
+    assert versions[held] == versions[ends] == {released.version}
+    assert versions[early] == {6}
 
 
 def test_a_hold_and_a_statement_each_tell_their_gate():
