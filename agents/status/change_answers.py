@@ -110,6 +110,8 @@ class ChangeAnswer:
         lacking: Their names, sorted; the first 200 of them.
         differing_count: How many live shards have what it makes, but with another definition.
         differing: Their names, sorted; the first 200 of them.
+        without_count: How many live shards do not have the column that it renames or redefines.
+        without: Their names, sorted; the first 200 of them.
     """
 
     ddl: str
@@ -122,6 +124,8 @@ class ChangeAnswer:
     lacking: tuple[str, ...]
     differing_count: int
     differing: tuple[str, ...]
+    without_count: int
+    without: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,8 @@ def _change(shown: ShownChange) -> ChangeAnswer:
         _names(execution.lacking),
         len(execution.differing),
         _names(execution.differing),
+        len(execution.without),
+        _names(execution.without),
     )
 
 

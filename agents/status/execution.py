@@ -81,12 +81,14 @@ class ChangeExecution:
         groups: The shards that made the change, the worst first.
         lacking: Live shards that have not made it, sorted.
         differing: Live shards that have what it makes, but with another definition; sorted.
+        without: Live shards that do not have the column that it renames or redefines; sorted.
     """
 
     rollout: Rollout
     groups: tuple[StandingGroup, ...]
     lacking: tuple[ShardId, ...]
     differing: tuple[ShardId, ...]
+    without: tuple[ShardId, ...]
 
 
 def executions(
@@ -169,6 +171,7 @@ def _execution(
         tuple(_groups(rollout, target, told, shards)),
         tuple(others["lacks"]),
         tuple(others["differs"]),
+        tuple(others["without"]),
     )
 
 
@@ -176,7 +179,9 @@ def _others(
     rollout: Rollout, shards: Mapping[ShardId, ShardView], made: set[ShardId]
 ) -> Mapping[str, list[ShardId]]:
     """The live shards that did not make the change, by what they have instead."""
-    found: dict[str, list[ShardId]] = {"has": [], "lacks": [], "differs": []}
+    found: dict[str, list[ShardId]] = {
+        "has": [], "lacks": [], "differs": [], "without": [],
+    }  # fmt: skip
     known: dict[int, str] = {}  # shards with equal columns share one object
     for shard in shards.values() if rollout.change else ():
         if shard.state != "left" and shard.shard not in made and shard.latest:

@@ -26,6 +26,8 @@ StatementPlace = tuple[int, int]
 """Version of a decision, and the place among its statements."""
 _Change = tuple[tuple[str, str, str], ...]
 _ALONE = "alone"
+_WORDS = ("lacks", "differs", "without")
+"""What a shard can be, seen from a change: what is first counts, if parts of the change differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,14 @@ class Rollout:
         return self.gates[-1].version
 
     def standing_of(self, columns: Iterable[ShardColumn]) -> str:
-        """Whether a shard with these columns has the change: ``has``, ``lacks`` or ``differs``.
+        """Whether a shard with these columns has the change.
 
-        ``differs`` says that the shard has what the change makes, with another definition.
+        ``has`` and ``lacks`` say it. ``differs``: the shard has what the change makes, with another
+        definition. ``without``: it does not have the column that the change renames or redefines.
         """
         known = {c.id: c for c in columns if c.id}
         found = {_standing(known.get(id_), kind, detail) for id_, kind, detail in self.change}
-        return next((word for word in ("lacks", "differs") if word in found), "has")
+        return next((word for word in _WORDS if word in found), "has")
 
 
 def _standing(column: ShardColumn | None, kind: str, detail: str) -> str:
@@ -93,7 +96,7 @@ def _standing(column: ShardColumn | None, kind: str, detail: str) -> str:
     if kind == "left out":
         return "has"
     if column is None:
-        return "lacks" if kind == "added" else "differs"
+        return "lacks" if kind == "added" else "without"
     is_there = column.column.name if kind == "renamed" else definition(column.column)
     if is_there == detail:
         return "has"

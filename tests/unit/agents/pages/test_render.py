@@ -260,6 +260,17 @@ def test_the_time_line_tells_execution_shard_by_shard():
     assert "261 rows at most" in rename
 
 
+def test_the_time_line_tells_which_shards_do_not_have_a_changed_column():
+    line = ExampleLine(pipeline())
+    for number in range(3):
+        line.table(orders(number), "id INT PRIMARY KEY" + (", b INT" if number < 2 else ""))
+    line.run(orders(0), "ALTER TABLE orders_0 MODIFY b BIGINT")
+    text = Tags(target_page(FRAME, target_of(line))).text
+    assert "1 shard has not made it: s2/app.orders_1" in text
+    assert "1 shard does not have the column: s1/app.orders_2" in text
+    assert "another definition" not in text
+
+
 def test_the_time_line_tells_which_shards_a_ddl_lock_waits_for():
     line = ExampleLine(pipeline("pessimistic"))
     for number in range(3):

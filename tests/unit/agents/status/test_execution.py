@@ -91,6 +91,15 @@ def test_only_the_latest_changes_are_shown():
     assert [e.rollout.last for e in executions(target, 1, 2)] == [21, 20]
 
 
+def test_shards_without_a_column_are_told_apart_from_those_that_have_it_otherwise():
+    line = ExampleLine(pipeline())
+    for number in range(3):
+        line.table(orders(number), "id INT PRIMARY KEY" + (", b INT" if number < 2 else ""))
+    line.run(orders(0), "ALTER TABLE orders_0 MODIFY b BIGINT")
+    (change,) = executions(view_of(line))
+    assert (change.lacking, change.differing, change.without) == ((orders(1),), (), (orders(2),))
+
+
 def test_a_search_counts_only_the_shards_that_it_finds():
     found = {e.rollout.first: e for e in executions(view_of(example()), search="ORDERS_1")}
     level, rename = found[13], found[19]

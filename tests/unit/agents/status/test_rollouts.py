@@ -81,6 +81,23 @@ def test_it_is_known_which_shards_lack_a_change_and_which_have_it_otherwise():
     }
 
 
+def test_a_shard_without_the_column_neither_lacks_a_change_of_it_nor_has_it_otherwise():
+    found = line(2)
+    found.table(orders(2), "id INT PRIMARY KEY")
+    found.run(orders(0), "ALTER TABLE orders_0 MODIFY note BIGINT")
+    found.run(orders(0), "ALTER TABLE orders_0 RENAME COLUMN note TO remark")
+    found.run(orders(0), "ALTER TABLE orders_0 MODIFY remark INT, ADD COLUMN x INT")
+    target = found.view.target(str(ORDERS))
+    assert target is not None
+    latest = {s.shard: s.latest for s in target.shards}
+    other, without = latest[orders(1)], latest[orders(2)]
+    both, rename, modify = target.rollouts
+    assert [r.standing_of(without) for r in (modify, rename, both)] == [
+        "without", "without", "lacks",
+    ]  # fmt: skip
+    assert [r.standing_of(other) for r in (modify, rename)] == ["lacks", "lacks"]
+
+
 def test_drops_renames_and_changes_are_lacked_until_they_are_made():
     found = line(2)
     for shard, statement in (
