@@ -106,7 +106,8 @@ class ChangeAnswer:
             decisions are kept: those of the decisions about the change, and of those that ended a
             hold of a shard with it.
         shards: The shards that made the change, the worst stand first.
-        lacking_count: How many live shards have not made it.
+        lacking_count: How many live shards have not made it; 0 for a change that leaves all columns
+            as they were, such as an index, because some may have come with it.
         lacking: Their names, sorted; the first 200 of them.
         differing_count: How many live shards have what it makes, but with another definition.
         differing: Their names, sorted; the first 200 of them.

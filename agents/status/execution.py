@@ -79,7 +79,8 @@ class ChangeExecution:
 
     Attributes:
         groups: The shards that made the change, the worst first.
-        lacking: Live shards that have not made it, sorted.
+        lacking: Live shards that have not made it, sorted; empty for a change that leaves all
+            columns as they were, because the view knows no indexes of shards.
         differing: Live shards that have what it makes, but with another definition; sorted.
         without: Live shards that do not have the column that it renames or redefines; sorted.
     """

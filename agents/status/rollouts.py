@@ -18,6 +18,7 @@ from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 
 from .column_history import differences
+from .same_statement import same_statement
 
 MAX_GATES = 20_000
 """Gates kept per target. Beyond that the changes that were made longest ago are forgotten."""
@@ -25,7 +26,7 @@ MAX_GATES = 20_000
 StatementPlace = tuple[int, int]
 """Version of a decision, and the place among its statements."""
 _Change = tuple[tuple[str, str, str], ...]
-_ALONE = "alone"
+_STATEMENT = "statement"
 _WORDS = ("lacks", "differs", "without")
 """What a shard can be, seen from a change: what is first counts, if parts of the change differ."""
 
@@ -58,7 +59,8 @@ class Rollout:
     Attributes:
         ddl: The statement of the shard that made the change first.
         change: Identity, kind and detail of each difference of columns, see ``ColumnEvent``; empty
-            for a change that leaves all columns as they were. Such a change stands alone.
+            for a change that leaves all columns as they were. Such changes are equal when their
+            statements are, apart from the shards' names.
         gates: One for each shard that made the change, in the order of their versions; not empty.
         executed: Statement → when the sink reported for the first time that it is executed; only
             those of which that is known.
@@ -118,6 +120,7 @@ def is_passed(gate: ShardGate, shard: ShardProgress | None, executed_version: in
 
 @dataclass(slots=True)
 class _Rollout:
+    change: _Change
     ddl: str
     gates: dict[ShardId, ShardGate] = field(default_factory=dict)
     executed: dict[StatementPlace, int] = field(default_factory=dict)
@@ -158,8 +161,10 @@ class Rollouts:
         assert decision.shard is not None
         is_known = before and after and before is not after
         found = tuple(sorted(differences(before, after))) if is_known else ()
-        change = found or (("", _ALONE, str(decision.version)),)
-        rollout = self._changes.pop(change, None) or _Rollout(decision.ddl)
+        if not found:
+            found = (("", _STATEMENT, same_statement(decision.ddl, decision.shard)),)
+        rollout = self._changes.pop(found, None) or _Rollout(found, decision.ddl)
+        change = rollout.change  # one object for all shards
         self._changes[change] = rollout  # the latest one is last
         gate = ShardGate(decision.shard, decision.version, decision.position, decision.ts_ms)
         self._count += gate.shard not in rollout.gates
@@ -206,7 +211,7 @@ class Rollouts:
         return tuple(
             Rollout(
                 kept.ddl,
-                () if change[0][1] == _ALONE else change,
+                () if change[0][1] == _STATEMENT else change,
                 tuple(kept.gates.values()),
                 dict(kept.executed),
             )

@@ -56,11 +56,24 @@ def test_other_definitions_of_one_column_are_other_changes():
     ]
 
 
-def test_changes_that_touch_no_column_stand_alone():
-    found = line()
-    found.run(orders(0), "ALTER TABLE orders_0 ADD INDEX (note)")
-    found.run(orders(1), "ALTER TABLE orders_1 ADD INDEX (note)")
-    assert [len(r.gates) for r in changes(found)] == [1, 1]
+def test_the_same_index_on_many_shards_does_not_hide_the_other_changes():
+    found = line(20)
+    for number in range(20):
+        found.run(orders(number), f"ALTER TABLE orders_{number} ADD COLUMN level INT")
+    for number in range(20):
+        found.run(orders(number), f"ALTER TABLE orders_{number} ADD INDEX (note)")
+    found.run(orders(0), "ALTER TABLE orders_0 ADD INDEX (level)")
+    other, index, column = changes(found)
+    assert [len(r.gates) for r in (other, index, column)] == [1, 20, 20]
+    assert [r.change for r in (other, index)] == [(), ()]
+
+
+def test_equal_changes_of_many_shards_share_one_object():
+    found = line(3)
+    for number in range(3):
+        found.run(orders(number), f"ALTER TABLE orders_{number} ADD INDEX (note)")
+    kept = found.view._targets[ORDERS].rollouts
+    assert len({id(change) for gates in kept._open.values() for change in gates.values()}) == 1
 
 
 def test_it_is_known_which_shards_lack_a_change_and_which_have_it_otherwise():
