@@ -244,7 +244,7 @@ bench-plan: $(READY) ## How long `shardmerge plan` takes (ARGS="--shards 1000 --
 	PYTHONPATH=. $(PY) benchmarks/plan_speed.py $(ARGS)
 
 .PHONY: bench-pages
-bench-pages: $(READY) ## Milliseconds and kilobytes of a target's page (ARGS="--shards 10000 --columns 50 --odd 1")
+bench-pages: $(READY) ## Processor milliseconds and kilobytes of a target's page (ARGS="--shards 10000 --columns 50 --odd 1 --changes 20")
 	PYTHONPATH=. $(PY) benchmarks/pages_speed.py $(ARGS)
 
 .PHONY: bench-shards

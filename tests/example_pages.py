@@ -20,6 +20,7 @@ from shardmerge.agents.preview.simulated_agents import (
 from shardmerge.agents.status.view import StatusView
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
@@ -278,8 +279,15 @@ def failing(found: ExampleLine, now_ms: int) -> None:
     found.view.apply(replace(record, writer="10.0.0.5", standbys=("10.0.0.6",)))
 
 
-def wide(shards: int, columns: int, odd: int = 100) -> StatusView:
-    """A view of one target; of so many shards each one lacks other columns than the next."""
+def wide(shards: int, columns: int, odd: int = 100, changes: int = 0) -> StatusView:
+    """A view of one target, of whose shards the sink has reported.
+
+    Args:
+        shards: How many shards there are.
+        columns: How many columns, besides the primary key.
+        odd: Of so many shards each one lacks other columns than the next.
+        changes: How many changes there were; 1,000 shards made each one.
+    """
     names = ", ".join(f"c{n} INT" for n in range(columns))
     found = ExampleLine(pipeline())
     found.table(orders(0), f"id INT PRIMARY KEY, {names}")
@@ -288,13 +296,30 @@ def wide(shards: int, columns: int, odd: int = 100) -> StatusView:
     (first,) = target.decisions
     joined = found.state.targets[ORDERS]
     view = StatusView()
-    view.apply(JoinedSchema(ORDERS, shards, joined.columns, joined.schema, shards))
+    last = first.columns[-1].column
+    new = [
+        ShardColumn(f"new{n}#1", replace(last, name=f"new{n}", type=ColumnType("date")))
+        for n in range(changes)
+    ]
+    view.apply(JoinedSchema(ORDERS, shards, (*joined.columns, *new), joined.schema, shards))
+    latest = []
     for number in range(shards):
         has = first.columns
         if number % odd == 0:
             without = 1 + number // odd % columns
             has = (*has[:without], *has[without + 1 + number // odd // columns :])
-        view.apply(_copy(first, number + 1, orders(number), tuple(replace(c) for c in has)))
+        latest.append(tuple(replace(c) for c in has))
+        view.apply(_copy(first, number + 1, orders(number), latest[number]))
+    version = shards
+    for change, column in enumerate(new):
+        for number in (n % shards for n in range(change * 500, change * 500 + 1_000)):
+            version += 1
+            latest[number] = (*latest[number], column)
+            ddl = f"ALTER TABLE orders_{number} ADD COLUMN {column.column.name} DATE"
+            made = _copy(first, version, orders(number), latest[number])
+            view.apply(replace(made, ddl=ddl))
+    reports = tuple(ShardProgress(orders(number), 5_000) for number in range(shards))
+    view.apply(SinkProgress(ORDERS, version, 0, (), reports, NOW_MS))
     return view
 
 

@@ -8,7 +8,7 @@ of a key counts, and a command has its offset, so a repeated record changes noth
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shardmerge.schemas.ddl.describe import definition
@@ -295,21 +295,27 @@ class StatusView:
 
 
 class _Missing:
-    """Finds the live shards that lack a column. Shards with one list object are checked once."""
+    """Finds the live shards that lack a column. Shards with one list object are checked once.
 
-    def __init__(self, shards: Iterable[ShardView]) -> None:
-        self._alike: dict[int, tuple[frozenset[str], list[ShardId]]] = {}
-        for shard in shards:
+    Args:
+        shards: Sorted. Places in it are sorted faster than names.
+    """
+
+    def __init__(self, shards: Sequence[ShardView]) -> None:
+        self._shards = shards
+        self._alike: dict[int, tuple[frozenset[str], list[int]]] = {}
+        for place, shard in enumerate(shards):
             if shard.state != "left" and shard.columns:
                 key = id(shard.columns)
                 if key not in self._alike:
                     self._alike[key] = (frozenset(c.id for c in shard.columns), [])
-                self._alike[key][1].append(shard.shard)
+                self._alike[key][1].append(place)
 
     def of(self, column_id: str) -> tuple[ShardId, ...]:
         """These shards, sorted."""
         alike = self._alike.values()
-        return tuple(sorted(s for ids, names in alike if column_id not in ids for s in names))
+        places = sorted(n for ids, found in alike if column_id not in ids for n in found)
+        return tuple(self._shards[place].shard for place in places)
 
 
 def _after(
