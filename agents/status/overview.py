@@ -161,7 +161,7 @@ def _silence(target: TargetView, now_ms: int) -> Iterator[Need]:
     if not since_ms or not is_silent(since_ms, now_ms):
         return
     told = "does not report this target any more" if progress else "has not reported this target"
-    rest = ". What else is told here is what it said last" if progress else ""
+    rest = ". What is told of rows and statements is from its last report" if progress else ""
     what = f"The sink {told}; while it runs, it does so every {RENEWED_S:.0f} s{rest}"
     hint = "start the sink. If it runs, its log says what it waits for, or the clocks differ"
     yield Need("silent", coded("SM-6723", what), hint, since_ms)
