@@ -6,8 +6,10 @@ source's server is compared with what the pipeline file says of it, before its c
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
@@ -18,13 +20,14 @@ from shardmerge.connectors.debezium.source_config import (
 )
 from shardmerge.connectors.debezium.unread_types import refuse_unread
 from shardmerge.connectors.kafka.topics_admin import create_topics
+from shardmerge.connectors.repair.marked_config import MARK
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
 from shardmerge.connectors.sources.signal_table import (
     prepare_signal_table,
     unread_by_debezium,
     version_and_mode,
 )
-from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.server_differences import refuse_differences, source_differences
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
@@ -56,12 +59,73 @@ def configuration(pipeline: Pipeline, source: Source, rest: ConnectRest) -> dict
     return keeping_snapshot(config, before)
 
 
+class Done(StrEnum):
+    """What was done for a source's connector."""
+
+    MADE = "made"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    LEFT = "left to its repair"
+
+
+def prepare_cluster(pipeline: Pipeline, rest: ConnectRest) -> None:
+    """Make the pipeline's topics, and check that the workers have what its connectors need.
+
+    The topics come before any connector: made by Connect, the schema-change topics could get more
+    than one partition.
+
+    Raises:
+        StackError: Kafka or Connect cannot be reached, Kafka refuses a topic, or the workers lack
+            the converter of exact values.
+    """
+    check_values(rest, pipeline)
+    create_topics(pipeline.kafka, topics.own_topics(pipeline))
+
+
+def make_or_change(pipeline: Pipeline, source: Source, rest: ConnectRest) -> Done:
+    """Make a source's connector if it is missing, or give it what the pipeline file says.
+
+    It waits for nothing. While a repair is at work, or was interrupted, the connector's
+    configuration has the repair's mark, and stays as it is: whoever goes on with the repair needs
+    the mark, and what was changed with it. An unchanged connector is left alone, too.
+
+    Args:
+        pipeline: Its topics are there (``prepare_cluster``).
+        source: One of its sources.
+        rest: The Connect cluster.
+
+    Raises:
+        StackError: Connect or the source cannot be reached, exactly-once delivery is off, Connect
+            refuses the configuration, the user may not write the signal table, or a connector is to
+            be made and the source has tables that Debezium cannot read.
+        ConfigError: The source's server is of another flavour or version, or has other SQL modes,
+            than the pipeline file says; or see ``configuration``.
+    """
+    name = connector_name(pipeline, source)
+    before = rest.config(name)
+    if MARK in (before or {}):
+        return Done.LEFT
+    version, mode = version_and_mode(pipeline, source)
+    refuse_differences(f"source {source.name}", source_differences(source, version, mode))
+    config = configuration(pipeline, source, rest)
+    check_worker(rest, config)
+    if before is None:
+        refuse_unread(source, unread_by_debezium(pipeline, source))
+        # The connector's first snapshot must find the signal table. A table that is made while
+        # the snapshot begins can be before its position, and yet not be read by it.
+        prepare_signal_table(pipeline, source)
+    changed = rest.create_or_update(name, config)
+    if before is None:
+        return Done.MADE
+    return Done.CHANGED if changed else Done.UNCHANGED
+
+
 def deploy_connectors(
     pipeline: Pipeline, rest: ConnectRest, timeout_s: float = 120.0
 ) -> tuple[str, ...]:
     """Make what is missing, update what differs, and wait until every connector runs.
 
-    Safe to call again: an unchanged connector is left alone.
+    Safe to call again: an unchanged connector is left alone. So is one that is being repaired.
 
     Args:
         pipeline: What to deploy.
@@ -72,42 +136,44 @@ def deploy_connectors(
         Names of the connectors, in the order of the sources.
 
     Raises:
-        StackError: Kafka, Connect or a source cannot be reached, exactly-once delivery is off, a
-            connector does not run, its user may not write its signal table, the workers lack the
-            converter of exact values, or a source has tables that Debezium cannot read.
-        ConfigError: A source's server is of another flavour or version, or has other SQL modes,
-            than the pipeline file says; or see ``configuration``.
+        StackError: See ``prepare_cluster`` and ``make_or_change``; or a connector does not run; or
+            one is being repaired, and all others were deployed.
+        ConfigError: See ``make_or_change``.
     """
-    check_values(rest, pipeline)
-    # The schema-change topics first: made by Connect they could get more than one partition.
-    create_topics(pipeline.kafka, topics.own_topics(pipeline))
-    names, past = [], {}
+    prepare_cluster(pipeline, rest)
     known = set(rest.connectors())
+    past: dict[str, ConnectorStatus | None] = {}
+    left: list[str] = []
+    own: list[tuple[Source, str]] = []
     for source in pipeline.sources:
-        version, mode = version_and_mode(pipeline, source)
-        refuse_differences(f"source {source.name}", source_differences(source, version, mode))
-        names.append(connector_name(pipeline, source))
-        config = configuration(pipeline, source, rest)
-        check_worker(rest, config)
-        if names[-1] not in known:
-            refuse_unread(source, unread_by_debezium(pipeline, source))
-            # The connector's first snapshot must find the signal table. A table that is made while
-            # the snapshot begins can be before its position, and yet not be read by it.
-            prepare_signal_table(pipeline, source)
-        before = rest.status(names[-1])
-        if rest.create_or_update(names[-1], config):
-            past[names[-1]] = before
-    for name in names:
+        name = connector_name(pipeline, source)
+        before = rest.status(name)
+        done = make_or_change(pipeline, source, rest)
+        if done is Done.LEFT:
+            left.append(name)
+            continue
+        own.append((source, name))
+        if done is not Done.UNCHANGED:
+            past[name] = before
+    for _, name in own:
         # While tables of its source are read as a whole the connector is stopped.
         if not readings_among(known, name):
             rest.wait_running(name, timeout_s, past=past.get(name))
         check_connector(rest, name)
-    for name, source in zip(names, pipeline.sources, strict=True):
+    for source, name in own:
         if name in known:
             # A connector that was made without a signal table takes no second snapshot, and ignored
             # the table's database until now. So it must see the CREATE TABLE in the binlog.
             prepare_signal_table(pipeline, source)
-    return tuple(names)
+    if left:
+        raise StackError(
+            f"the watchdog repairs {', '.join(left)}, or was ended while it did: what the pipeline "
+            "file says was not put into effect there",
+            hint="see that the watchdog runs, wait until its log says that the repair has ended, "
+            "then repeat the call",
+            code="SM-4312",
+        )
+    return tuple(name for _, name in own)
 
 
 def prepare_sources(pipeline: Pipeline) -> None:

@@ -13,11 +13,11 @@ repaired: ``repair.source_repair``.
     python -m shardmerge.connectors.watchdog --pipeline FILE [--interval 3] [--create]
         [--metrics-host 127.0.0.1] [--metrics-port 9402]
 
-With ``--create`` it first makes the topics and the connectors. It runs until TERM or INT. A task
-that fails again at once is restarted with growing pauses, up to a minute. One that has failed ten
-times with the same reason at the same place of its binlog is not restarted any more (a purged
-binlog does not come back): that is logged once, and ends when the place or the reason changes.
-Every restart is logged with its reason.
+With ``--create`` it also makes the topics and the connectors, beside its own loop and each source
+on its own (``making_watch``). It runs until TERM or INT. A task that fails again at once is
+restarted with growing pauses, up to a minute. One that has failed ten times with the same reason at
+the same place of its binlog is not restarted any more (a purged binlog does not come back): that is
+logged once, and ends when the place or the reason changes. Every restart is logged with its reason.
 
 When the pipeline file gives a source a higher epoch (``shardmerge source move``), it ends, so that
 whatever started it starts it again with the new addresses.
@@ -32,8 +32,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
+from shardmerge.connectors.access.kafka import check_admitted
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
 from shardmerge.connectors.connect.restarts import Restarts
 from shardmerge.connectors.debezium.connector_names import connector_name
@@ -47,7 +49,7 @@ from shardmerge.connectors.whole.reading_watch import ReadingWatch
 from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
-from .deploy import deploy_connectors
+from .making_watch import MakingWatch
 from .moved_sources import MovedSources
 from .reread_watch import RereadWatch
 
@@ -214,13 +216,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Watch the connectors of a pipeline file until TERM or INT.
 
     Returns:
-        0; 1 when the connectors cannot be made, or a password is not where the file says, or a
-        source was moved; 2 when the file is wrong.
+        0; 1 when Kafka does not admit us, or a password is not where the file says, or a source was
+        moved; 2 when the file is wrong.
     """
     parser = argparse.ArgumentParser(description="Restart failed connectors of a pipeline.")
     parser.add_argument("--pipeline", type=Path, required=True)
     parser.add_argument("--interval", type=float, default=3.0, help="seconds between two looks")
-    parser.add_argument("--create", action="store_true", help="make topics and connectors first")
+    parser.add_argument("--create", action="store_true", help="make topics and connectors, too")
     add_log_option(parser)
     parser.add_argument("--metrics-host", default="127.0.0.1", help="address of the metrics")
     parser.add_argument("--metrics-port", type=int, default=0, help="their port; 0 for none")
@@ -237,12 +239,14 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     names = [connector_name(pipeline, source) for source in pipeline.sources]
     try:
-        rest, *others = (ConnectRest.of(pipeline.connect, patience_s=10.0) for _ in range(3))
-        if options.create:
-            deploy_connectors(pipeline, rest)
+        rest, *others = (ConnectRest.of(pipeline.connect, patience_s=10.0) for _ in range(4))
         repairs = repairs_of(pipeline, rest)
         rereads = RereadWatch(pipeline, others[0], repairs)
         readings = ReadingWatch(pipeline, others[1], repairs)
+        runs = [partial(watch.run, stop, options.interval) for watch in (rereads, readings)]
+        if options.create:
+            check_admitted(pipeline.kafka)
+            runs.append(partial(MakingWatch(pipeline, others[2], repairs).run, stop))
     except ShardMergeError as error:
         log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
         return 1
@@ -256,10 +260,7 @@ def main(arguments: list[str] | None = None) -> int:
         except ShardMergeError as error:
             print(f"error: {error}", file=sys.stderr)
             return 2
-    beside = [
-        threading.Thread(target=watch.run, args=(stop, options.interval))
-        for watch in (rereads, readings)
-    ]
+    beside = [threading.Thread(target=run) for run in runs]
     for thread in beside:
         thread.start()
     has_moved = watchdog.run(stop, moved.look)

@@ -49,10 +49,11 @@ def connect() -> None:
 def apply(path: Path, as_json: bool, timeout: float) -> None:
     """Make the topics, and make or change the connectors as the pipeline file says.
 
-    An unchanged connector is left alone. Waits until each connector runs.
+    An unchanged connector is left alone, and so is one that is being repaired. Waits until each of
+    the others runs.
 
     Ends with 0; with 2 when the call or the pipeline file is wrong; with 3 when Kafka, Connect or a
-    source does not answer, or Connect refuses a connector.
+    source does not answer, Connect refuses a connector, or one is being repaired.
     """
     with telling_errors(), _opened(path) as (pipeline, rest):
         names = deploy_connectors(pipeline, rest, timeout)
@@ -181,7 +182,7 @@ def prepare(path: Path, as_json: bool) -> None:
 @connect.command()
 @pipeline_option
 @click.option("--interval", default=3.0, show_default=True, help="Seconds between two looks.")
-@click.option("--create", is_flag=True, help="Make topics and connectors first.")
+@click.option("--create", is_flag=True, help="Make topics and connectors, too.")
 @click.option(
     "--metrics-host", default="127.0.0.1", show_default=True, help="Address of the metrics."
 )
@@ -195,9 +196,13 @@ def watch(
 
     Kafka Connect itself never restarts a task that failed.
 
-    Ends with 0 when it was told to stop; with 1 when the connectors cannot be made, or the pipeline
-    file has a source in a higher epoch (`source move`): then start it again. With 2 when the
-    pipeline file is wrong.
+    With `--create` it makes the topics, and makes or changes each source's connector as the
+    pipeline file says. If a source is away or a connector is refused, the log says why, it is tried
+    again, and the others are made and watched.
+
+    Ends with 0 when it was told to stop; with 1 when Kafka does not admit it, or the pipeline file
+    has a source in a higher epoch (`source move`): then start it again. With 2 when the pipeline
+    file is wrong.
     """
     arguments = ["--pipeline", str(path), "--interval", str(interval)]
     arguments += ["--metrics-host", metrics_host, "--metrics-port", str(metrics_port)]

@@ -83,10 +83,10 @@ def run(
 ) -> None:
     """Run watchdog, agents and sink of one pipeline on this machine.
 
-    Topics and connectors are made first. A part that ends is started again, after pauses that grow
-    from 1 to 30 seconds. TERM or INT stops the sink, then the agents, then the watchdog, and waits
-    until each has completed what it does. What the parts write comes out with the part's name
-    before each line.
+    The watchdog makes topics and connectors. A part that ends is started again, after pauses that
+    grow from 1 to 30 seconds. TERM or INT stops the sink, then the agents, then the watchdog, and
+    waits until each has completed what it does. What the parts write comes out with the part's
+    name before each line.
 
     On a second machine run it with `--standby --without watchdog`: its agents share the work, and
     its sink takes over when the one that writes ends.

@@ -9,7 +9,7 @@ from shardmerge.connectors.binlog.binlog_events import Logged, Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
-from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY
+from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY, epoch_of
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.repair.diagnosis.captured import Captured
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
@@ -84,6 +84,7 @@ class SourceConnector:
         self.config = MarkedConfig(rest, self.name)
         self.topics = SourceTopics(pipeline, source)
         self.binlog = SourceBinlog(source)
+        self._epoch_said = source.epoch
 
     def close(self) -> None:
         """Leave Kafka."""
@@ -99,12 +100,31 @@ class SourceConnector:
         return None if values is None else SourceOffset(values, self.binlog.gives_gtids())
 
     def is_set_aside(self) -> bool:
-        """Whether it is stopped, or about to be, while tables of its source are read as a whole.
+        """Whether it is to be left alone.
+
+        It is stopped, or about to be, while tables of its source are read as a whole; or it is
+        ahead of the pipeline file.
 
         Raises:
             StackError: Connect does not answer.
         """
-        return bool(readings_among(self.rest.connectors(), self.name))
+        return bool(readings_among(self.rest.connectors(), self.name)) or self.is_ahead()
+
+    def is_ahead(self) -> bool:
+        """Whether it reads another server, in a later epoch than the pipeline file's.
+
+        The binlog of the file's server says nothing of it then.
+
+        Raises:
+            StackError: Connect does not answer.
+        """
+        epoch = epoch_of(self.rest.config(self.name) or {})
+        if epoch > self.source.epoch and epoch != self._epoch_said:
+            self._epoch_said = epoch
+            log.error(
+                "connector_ahead", connector=self.name, epoch=epoch, file_epoch=self.source.epoch
+            )
+        return epoch > self.source.epoch
 
     def captured(self) -> Captured:
         """What the connector makes records of.

@@ -20,6 +20,8 @@ keeps what it changed there, so that another process goes on with it.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
@@ -67,6 +69,16 @@ class SourceRepair:
         """Whether somebody repairs or restarts the connector at this moment."""
         return self._lock.locked()
 
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Keep everybody else from the connector; False, and nothing is kept, if it is at work."""
+        is_ours = self._lock.acquire(blocking=False)
+        try:
+            yield is_ours
+        finally:
+            if is_ours:
+                self._lock.release()
+
     def source_end(self) -> SourcePosition:
         """Where the source's binlog ends now.
 
@@ -113,7 +125,7 @@ class SourceRepair:
             StackError: Connect or the source does not answer, or it does not stop in time.
         """
         with self._lock:
-            if self._connector.config.is_marked():
+            if self._connector.config.is_marked() or self._connector.is_ahead():
                 return False
             self._connector.rest.stop(self._connector.name)
             offset = self._connector.offset()
@@ -138,12 +150,12 @@ class SourceRepair:
             self.times_taken_back += 1
 
     def is_under_repair(self) -> bool:
-        """Whether a repair has begun and not ended.
+        """Whether a repair has begun and not ended, or the connector is ahead of the file.
 
         Raises:
             StackError: Connect does not answer.
         """
-        return self._connector.config.is_marked()
+        return self._connector.config.is_marked() or self._connector.is_ahead()
 
     def see_gtid_mode(self) -> None:
         """Ask the source for its ``gtid_mode``, whatever its connector does.

@@ -114,7 +114,10 @@ def test_the_watchdog_makes_the_connectors_and_ends_when_told(stack: LocalStack)
         )
     )
 
-    assert names <= set(rest.connectors())
+    deadline = time.monotonic() + 120
+    while not names <= set(rest.connectors()):
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.1)
     stack.stop("watchdog")
     assert "watchdog" not in stack.status()
     for name in names:
