@@ -160,8 +160,8 @@ class Move:
             refused = any(each.fault for each in findings)
             return self._told("refused" if refused else "would move", findings)
         was_stopped = status is not None and status.state in ("STOPPED", "PAUSED")
-        rest.stop(name)
         try:
+            rest.stop(name)
             findings = self._awaited_findings()
             is_refused = any(each.fault for each in findings)
             if not is_refused:
@@ -245,9 +245,22 @@ class Move:
         return [Finding(f"source {self._source.name}", found.obstacle, code="SM-6613")]
 
     def _go_on(self, *, was_stopped: bool) -> None:
-        """Let the connector run on as before; one that was found stopped stays so."""
-        if not was_stopped:
+        """Let the connector run on as before; one that was found stopped stays so.
+
+        Raises:
+            StackError: Connect does not answer. The hint says how to let it run.
+        """
+        if was_stopped:
+            return
+        try:
             self._rest.resume(self._name)
+        except StackError as error:
+            raise StackError(
+                error.message,
+                hint="the connector may be stopped now, and nothing was changed: repeat the "
+                f"command, or PUT {self._rest.url}/connectors/{self._name}/resume lets it run",
+                code=error.code,
+            ) from error
 
     def _start(self, config: Mapping[str, str]) -> None:
         rest, name = self._rest, self._name

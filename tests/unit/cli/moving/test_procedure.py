@@ -48,12 +48,16 @@ class Cluster:
         self.done: list[str] = []
         self.readings: tuple[str, ...] = ()
         self.killed_at = ""
+        self.is_killed = False
+        self.interrupts: BaseException | None = None
+        self.is_away = False
         self.objects = False
         self.fit: Mapping[str, str] = {}
 
     def _do(self, what: str) -> None:
         self.done.append(what)
         if what == self.killed_at:
+            self.is_killed = True
             raise Killed
 
     def connectors(self) -> tuple[str, ...]:
@@ -72,6 +76,8 @@ class Cluster:
     def stop(self, name: str) -> None:
         self.state = "STOPPED"
         self._do("stop")
+        if self.interrupts is not None:
+            raise self.interrupts
 
     def set_offset(self, name: str, server: str, offset: Mapping[str, Any]) -> None:
         assert (self.state, server) == ("STOPPED", "s1")
@@ -79,6 +85,10 @@ class Cluster:
         self._do("offset")
 
     def resume(self, name: str) -> None:
+        if self.is_killed:
+            raise Killed  # a process that is killed asks for nothing more
+        if self.is_away:
+            raise StackError("Connect cannot be reached", code="SM-4304")
         self.state = "RUNNING"
         self._do("resume")
 
@@ -176,7 +186,7 @@ def test_a_move_that_was_killed_anywhere_is_repeated(
     cluster.killed_at = place
     with pytest.raises(Killed):
         moved(path, cluster)
-    cluster.killed_at = ""
+    cluster.killed_at, cluster.is_killed = "", False
     assert moved(path, cluster).outcome in ("moved", "there already")
     assert moved(path, cluster).outcome == "there already"
     source = of(path).source("s1")
@@ -217,6 +227,27 @@ def test_a_connector_runs_on_when_the_comparison_is_interrupted(
     assert (cluster.state, cluster.done) == ("RUNNING", ["stop", "resume"])
 
 
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), StackError("has not stopped within 30 s", code="SM-4302")]
+)
+def test_a_connector_runs_on_when_the_wait_for_its_stop_ends(
+    path: Path, cluster: Cluster, error: BaseException
+) -> None:
+    cluster.interrupts = error
+    with pytest.raises(type(error)):
+        moved(path, cluster)
+    assert (cluster.state, cluster.done) == ("RUNNING", ["stop", "resume"])
+
+
+def test_a_connector_that_cannot_be_resumed_is_told_with_what_lets_it_run(
+    path: Path, cluster: Cluster
+) -> None:
+    cluster.interrupts, cluster.is_away = KeyboardInterrupt(), True
+    with pytest.raises(StackError, match="cannot be reached") as raised:
+        moved(path, cluster)
+    assert "PUT http://connect:8083/connectors/p.s1/resume" in raised.value.hint
+
+
 def test_a_connector_runs_on_when_the_file_cannot_be_replaced(
     path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +267,7 @@ def test_a_connector_that_a_killed_call_has_stopped_is_told_when_the_next_one_re
     cluster.killed_at = "stop"
     with pytest.raises(Killed):
         moved(path, cluster)
-    cluster.killed_at = ""
+    cluster.killed_at, cluster.is_killed = "", False
     found = moved(path, cluster, executed=f"{A}:1-7")
     assert (found.outcome, found.state) == ("refused", "STOPPED")
     assert [each.code for each in found.findings] == ["SM-6601", "SM-6612"]
@@ -272,7 +303,9 @@ def test_a_sink_that_reads_the_source_itself_must_be_started_again(
     path: Path, cluster: Cluster
 ) -> None:
     path.write_text(with_source(path.read_text(), "s1", {"snapshot": "spark"}))
-    assert list(told(moved(path, cluster)))[-1] == "  start again with the new file: sink"
+    assert (
+        list(told(moved(path, cluster)))[-1] == "  start again with the new file: sink"
+    )
 
 
 def test_a_link_to_the_file_stays_a_link(path: Path, cluster: Cluster) -> None:
