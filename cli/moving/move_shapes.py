@@ -24,7 +24,8 @@ class MovedSource:
         connector: Its name in Kafka Connect.
         state: Of the connector at the end, such as ``RUNNING``; "" when it was not touched.
         findings: Faults first. With a fault the move is refused.
-        restart: The parts that somebody must start again with the new file. (The watchdog ends by
+        restart: The parts that somebody must start again with the new file, if they run:
+            ``validator`` is ``shardmerge validate`` with ``--continuous``. (The watchdog ends by
             itself when its file changes, so that it is started again.)
     """
 

@@ -341,5 +341,5 @@ class Move:
             connector=self._name,
             state=state,
             findings=tuple(sorted(shapes, key=lambda each: not each.fault)),
-            restart=parts_to_restart(self._source) if outcome == "moved" else (),
+            restart=parts_to_restart(self._pipeline, self._source) if outcome == "moved" else (),
         )

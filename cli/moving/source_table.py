@@ -10,7 +10,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from shardmerge.connectors.debezium.source_config import epoch_of
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.pipeline.settings import Source
+from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 _HOST, _PORT = "database.hostname", "database.port"
 
@@ -83,10 +83,12 @@ def lines_of(keys: Mapping[str, str | int]) -> tuple[str, ...]:
     return tuple(f"{key} = {tomlkit.item(value).as_string()}" for key, value in keys.items())
 
 
-def parts_to_restart(source: Source) -> tuple[str, ...]:
+def parts_to_restart(pipeline: Pipeline, source: Source) -> tuple[str, ...]:
     """The processes that use a source's address, and do not notice that it has changed.
 
     The agents and the sink learn the epoch from the records. The sink connects to a source only to
-    read its first rows itself. The watchdog notices.
+    read its first rows itself; its lineage events name the source by its address. The validator
+    (``shardmerge validate --continuous``), if one runs, asks each source. The watchdog notices.
     """
-    return ("sink",) if source.is_loaded else ()
+    is_named = pipeline.lineage.transport != "off"
+    return ("sink", "validator") if source.is_loaded or is_named else ("validator",)

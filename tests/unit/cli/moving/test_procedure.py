@@ -175,7 +175,7 @@ def test_the_file_is_written_before_the_connector_runs_at_the_new_server(
         '  pipeline file: host = "new"',
         "  pipeline file: epoch = 1",
         "  p.s1: RUNNING",
-        "  start again with the new file: sink",
+        "  start again with the new file: sink, validator",
     ]
 
 
@@ -304,7 +304,7 @@ def test_a_sink_that_reads_the_source_itself_must_be_started_again(
 ) -> None:
     path.write_text(with_source(path.read_text(), "s1", {"snapshot": "spark"}))
     assert (
-        list(told(moved(path, cluster)))[-1] == "  start again with the new file: sink"
+        list(told(moved(path, cluster)))[-1] == "  start again with the new file: sink, validator"
     )
 
 

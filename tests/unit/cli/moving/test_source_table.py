@@ -14,7 +14,9 @@ from shardmerge.cli.moving.source_table import (
     with_source,
 )
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.pipeline.lineage.open_lineage import OpenLineage
 from shardmerge.schemas.pipeline.settings import Source
+from tests.recorded import pipeline
 
 TEXT = """# ours
 [pipeline]
@@ -82,6 +84,9 @@ def test_what_changes_is_told_as_lines() -> None:
     assert lines_of(keys) == ('host = "new"', "port = 3307", "epoch = 1")
 
 
-def test_the_sink_starts_again_only_if_it_reads_the_source_itself() -> None:
-    assert parts_to_restart(replace(OLD, snapshot="debezium")) == ()
-    assert parts_to_restart(replace(OLD, snapshot="spark")) == ("sink",)
+def test_the_sink_starts_again_only_if_it_uses_the_sources_address() -> None:
+    streamed, loaded = replace(OLD, snapshot="debezium"), replace(OLD, snapshot="spark")
+    named = replace(pipeline(), lineage=OpenLineage("file", path="events.jsonl"))
+    assert parts_to_restart(pipeline(), streamed) == ("validator",)
+    assert parts_to_restart(pipeline(), loaded) == ("sink", "validator")
+    assert parts_to_restart(named, streamed) == ("sink", "validator"), "its events name the server"
