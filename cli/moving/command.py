@@ -17,7 +17,7 @@ from shardmerge.cli.screen import print_json
 from .last_records import delivered_gtids
 from .move_shapes import told
 from .new_binlog import new_binlog, rows_of
-from .new_server import ask, transactions
+from .new_server import ask, ask_before
 from .procedure import Move, Servers, Wishes
 
 _PATIENCE_S = 30.0
@@ -88,7 +88,7 @@ def move(
                 address,
                 rest=rest,
                 servers=Servers(
-                    ask, transactions, partial(delivered_gtids, pipeline), new_binlog, rows_of
+                    ask, ask_before, partial(delivered_gtids, pipeline), new_binlog, rows_of
                 ),
                 wishes=Wishes(abandon, wait, timeout, dry_run),
             ).run()

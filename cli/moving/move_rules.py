@@ -4,7 +4,8 @@ Debezium goes on by GTID: it tells the server which transactions it has read, an
 So two things must hold of the other server. It has every transaction that the connector has read,
 or the target has rows that the server lacks. And it still has, in its binlog, every transaction
 that the connector has not read. A third one is asked where the server before still answers: that
-nothing was written there which the other one has not got.
+nothing was written there which the other one has not got. What is written there later is lost
+without a word, so a server that still takes writes is told, too.
 
 Source: MySQL Reference Manual, "GTID Format and Storage"; MariaDB, "Global Transaction ID";
 measured, tests/integration/connect/test_failover.py.
@@ -42,11 +43,30 @@ class NewServer:
         return "gtid_domain_id" in self.variables or self.variables.get("gtid_mode") == "ON"
 
 
+@dataclass(frozen=True, slots=True)
+class ServerBefore:
+    """What the server says of itself from which the source is moved.
+
+    Attributes:
+        executed: As ``NewServer.executed``.
+        is_read_only: Whether ``read_only`` is ON.
+        server_id: No two servers that replicate have the same.
+    """
+
+    executed: Gtids | None
+    is_read_only: bool
+    server_id: str
+
+    def takes_writes_beside(self, new: NewServer) -> bool:
+        """Whether it is another server than the new one, and not read-only."""
+        return not self.is_read_only and self.server_id != new.variables.get("server_id")
+
+
 def move_findings(
     source: Source,
     read: Gtids | None,
     new: NewServer,
-    left: Gtids | None,
+    before: ServerBefore | None,
     *,
     begun: Collection[str] = (),
     abandon: bool = False,
@@ -57,7 +77,7 @@ def move_findings(
         source: As it is to be, with the new address.
         read: The transactions that the connector has read; None before its first offset.
         new: What the server at that address says.
-        left: The transactions of the server before; None when it does not answer.
+        before: What the server before says; None when it does not answer.
         begun: Transactions that have rows in Kafka. Those that are not in ``read`` are read at
             least in part.
         abandon: Whether transactions that only the server before has may be lost.
@@ -78,7 +98,10 @@ def move_findings(
     if purged := lacking(new.purged, read) if read is not None else "":
         text = f"its new server has purged transactions that are not read yet: {purged}"
         found.append(Finding(where, text, code="SM-6602"))
-    if only_there := lacking(left, new.executed):
+    if before is not None and before.takes_writes_beside(new):
+        text = "the server before still takes writes, which nobody will read: make it read-only"
+        found.append(Finding(where, text, fault=False, code="SM-6613"))
+    if only_there := lacking(before.executed if before else None, new.executed):
         text = f"the server before has transactions that the new one lacks: {only_there}"
         found.append(Finding(where, text, fault=not abandon, code="SM-6603"))
     if isinstance(read, MariaDbGtids):

@@ -11,7 +11,7 @@ from shardmerge.connectors.binlog.gtids import Gtids, gtids_of
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline.settings import Source
 
-from .move_rules import NewServer
+from .move_rules import NewServer, ServerBefore
 
 _FIRST_EVENTS = 3
 """A binlog file of MariaDB begins with its format, then perhaps its encryption, then the GTIDs."""
@@ -38,11 +38,19 @@ def ask(source: Source) -> NewServer:
     return NewServer(variables, executed, purged)
 
 
-def transactions(source: Source) -> Gtids | None:
-    """The transactions of the server at a source's address; None when it does not answer."""
+def ask_before(source: Source) -> ServerBefore | None:
+    """What the server before says; None when it does not answer.
+
+    Args:
+        source: With that server's address.
+    """
     try:
         with mysql_cursor(source) as cursor:
-            return _gtids(cursor, source.flavour)[0]
+            # In this order: when it takes no writes, its transactions are all that there will be.
+            cursor.execute("SELECT @@GLOBAL.read_only, @@GLOBAL.server_id")
+            ((read_only, server_id),) = cursor.fetchall()
+            executed, _ = _gtids(cursor, source.flavour)
+            return ServerBefore(executed, read_only not in (0, "OFF"), str(server_id))
     except (pymysql.MySQLError, ConfigError):
         return None
 

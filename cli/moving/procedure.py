@@ -36,7 +36,7 @@ from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
-from .move_rules import NewServer, move_findings
+from .move_rules import NewServer, ServerBefore, move_findings
 from .move_shapes import MovedSource
 from .pipeline_text import replace_text
 from .resumption import NewBinlog, resumption
@@ -59,7 +59,7 @@ class Servers:
 
     Attributes:
         ask: What the server at a source's address says.
-        transactions: The transactions of that server; None when it does not answer.
+        before: What the server says from which the source is moved; None when it does not answer.
         delivered: The transactions of the last records that the source's connector wrote.
         binlog: What the binlog of the server at a source's address has behind the transactions that
             are read, of which one is begun.
@@ -67,7 +67,7 @@ class Servers:
     """
 
     ask: Callable[[Source], NewServer]
-    transactions: Callable[[Source], Gtids | None]
+    before: Callable[[Source], ServerBefore | None]
     delivered: Callable[[Source], frozenset[str]]
     binlog: Callable[[Source, Gtids, str], NewBinlog]
     rows_of: Callable[[Source, RowsEvent], int]
@@ -218,13 +218,13 @@ class Move:
             return [Finding(where, text, code="SM-6605")]
         # In this order: what the old server writes between the two is missing at the new one.
         is_other = (self._before.host, self._before.port) != (self._moved.host, self._moved.port)
-        left = self._servers.transactions(self._before) if is_other else None
+        before = self._servers.before(self._before) if is_other else None
         new = self._servers.ask(self._moved)
         read, begun = offset.read_gtids, frozenset[str]()
         if read is not None and offset.is_within_transaction:
             begun = self._servers.delivered(self._source)
         found = move_findings(
-            self._moved, read, new, left, begun=begun, abandon=self._wishes.abandon
+            self._moved, read, new, before, begun=begun, abandon=self._wishes.abandon
         )
         is_refused = any(each.fault for each in found)
         if read is not None and offset.is_within_transaction and not is_refused:
@@ -242,7 +242,7 @@ class Move:
         self._offset = found.values
         if not found.obstacle:
             return []
-        return [Finding(f"source {self._source.name}", found.obstacle, code="SM-6613")]
+        return [Finding(f"source {self._source.name}", found.obstacle, code="SM-6614")]
 
     def _go_on(self, *, was_stopped: bool) -> None:
         """Let the connector run on as before; one that was found stopped stays so.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.moving.move_rules import NewServer, lacking, move_findings
+from shardmerge.cli.moving.move_rules import NewServer, ServerBefore, lacking, move_findings
 from shardmerge.connectors.binlog.gtids import gtids_of
 from shardmerge.schemas.pipeline.settings import Source
 
@@ -30,6 +30,10 @@ MARIA = {key: value for key, value in GOOD.items() if key != "gtid_mode"} | {
 }
 
 
+def before_with(executed: str, *, read_only: bool = True, server_id: str = "1") -> ServerBefore:
+    return ServerBefore(gtids_of(executed), read_only, server_id)
+
+
 def codes(
     read: str,
     executed: str,
@@ -40,7 +44,8 @@ def codes(
     **variables: str,
 ) -> list[tuple[str, bool]]:
     new = NewServer(GOOD | variables, gtids_of(executed), gtids_of(purged))
-    found = move_findings(SOURCE, gtids_of(read), new, gtids_of(left), abandon=abandon)
+    before = before_with(left) if left else None
+    found = move_findings(SOURCE, gtids_of(read), new, before, abandon=abandon)
     return [(each.code, each.fault) for each in found]
 
 
@@ -68,9 +73,10 @@ def test_a_replica_that_has_everything_takes_over() -> None:
     ],
 )
 def test_missing_transactions_are_named(case: dict[str, str], code: str, text: str) -> None:
-    sets = {name: gtids_of(case.get(name, "")) for name in ("read", "executed", "purged", "left")}
+    sets = {name: gtids_of(case.get(name, "")) for name in ("read", "executed", "purged")}
     new = NewServer(GOOD, sets["executed"], sets["purged"])
-    (found,) = move_findings(SOURCE, sets["read"], new, sets["left"])
+    before = before_with(case["left"]) if "left" in case else None
+    (found,) = move_findings(SOURCE, sets["read"], new, before)
     assert (found.code, found.fault) == (code, True)
     assert found.text.endswith(text)
 
@@ -78,6 +84,15 @@ def test_missing_transactions_are_named(case: dict[str, str], code: str, text: s
 def test_what_only_the_server_before_has_may_be_given_up() -> None:
     found = codes(f"{A}:1-5", f"{A}:1-7", left=f"{A}:1-9", abandon=True)
     assert found == [("SM-6603", False)]
+
+
+def test_a_server_before_that_still_takes_writes_is_told_and_refuses_nothing() -> None:
+    new = NewServer(GOOD, gtids_of(f"{A}:1-9"), None)
+    before = before_with(f"{A}:1-9", read_only=False)
+    (found,) = move_findings(SOURCE, gtids_of(f"{A}:1-9"), new, before)
+    assert (found.code, found.fault) == ("SM-6613", False)
+    same = replace(before, server_id="2")
+    assert move_findings(SOURCE, gtids_of(f"{A}:1-9"), new, same) == [], "by another name"
 
 
 def test_settings_of_the_new_server_count() -> None:

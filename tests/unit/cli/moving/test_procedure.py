@@ -11,13 +11,13 @@ import pytest
 
 from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.moving import procedure
-from shardmerge.cli.moving.move_rules import NewServer
+from shardmerge.cli.moving.move_rules import NewServer, ServerBefore
 from shardmerge.cli.moving.move_shapes import MovedSource, told
 from shardmerge.cli.moving.procedure import Move, Servers, Wishes
 from shardmerge.cli.moving.resumption import NewBinlog
 from shardmerge.cli.moving.source_table import with_source
 from shardmerge.connectors.binlog.binlog_events import RowsEvent
-from shardmerge.connectors.binlog.gtids import Gtids, gtids_of
+from shardmerge.connectors.binlog.gtids import gtids_of
 from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.repair.marked_config import MARK
@@ -148,12 +148,12 @@ def moved(
     def ask(_: Source) -> NewServer:
         return NewServer(GOOD | version, gtids_of(executed), None)
 
-    def transactions(_: Source) -> Gtids | None:
-        return gtids_of(left)
+    def before(_: Source) -> ServerBefore | None:
+        return ServerBefore(gtids_of(left), is_read_only=True, server_id="1") if left else None
 
     rest = cast(ConnectRest, cluster)
     servers = Servers(
-        ask, transactions, lambda _: frozenset(delivered), lambda *_: binlog, lambda *_: 1
+        ask, before, lambda _: frozenset(delivered), lambda *_: binlog, lambda *_: 1
     )
     wanted = replace(source, host=host)
     return Move(
@@ -390,6 +390,6 @@ def test_a_move_in_the_middle_of_a_transaction_that_is_not_the_next_one_is_refus
     cluster.values = before = {**cluster.values, "event": 2, "row": 1}
     partly = NewBinlog(f"{B}:1", [in_ten(2), in_ten(4)])
     found = moved(path, cluster, executed=f"{A}:1-10", delivered=(f"{A}:10",), binlog=partly)
-    assert (found.outcome, found.findings[0].code) == ("refused", "SM-6613")
+    assert (found.outcome, found.findings[0].code) == ("refused", "SM-6614")
     assert f"has {B}:1 before it" in found.findings[0].text
     assert (cluster.values, cluster.state) == (before, "RUNNING")
