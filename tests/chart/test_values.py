@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.rendering import CHART, ROOT, helm
+from tests.chart.rendering import CHART, GIVEN, ROOT, faults, helm, pods, rendered
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -45,6 +45,7 @@ def test_the_schema_knows_each_value_and_no_other() -> None:
         ("strimzi.connect.metric.enabled=true", "'metric'"),
         ("passwords[0].variable=A", "/passwords/0"),
         ("files[0].parts[0]=connect", "/files/0/parts/0"),
+        ("sink.image.tag=7", "/sink/image/tag"),
     ],
 )
 def test_a_value_that_would_change_nothing_is_refused(given: str, told: str) -> None:
@@ -56,7 +57,6 @@ def test_a_value_that_would_change_nothing_is_refused(given: str, told: str) -> 
 @pytest.mark.parametrize(
     "given",
     [
-        "sink.image.tag=7",
         "agents.podDisruptionBudget.maxUnavailable=50%",
         "agents.resources.limits.cpu=1",
         "sink.sparkApplication.driver.coreLimit=1200m",
@@ -79,3 +79,56 @@ def test_the_values_of_the_page_are_values_of_the_chart(tmp_path: Path) -> None:
         file.write_text(fence)
         found = helm(*SMALLEST, "-f", str(file))
         assert found.returncode == 0, found.stderr
+
+
+def _names(node: Any) -> list[Any]:
+    """Every name, and every label's value, of a resource."""
+    if isinstance(node, list):
+        return [name for each in node for name in _names(each)]
+    if not isinstance(node, dict):
+        return []
+    labels = [v for key in ("labels", "matchLabels") for v in (node.get(key) or {}).values()]
+    own = [node["name"]] if "name" in node else []
+    return [*labels, *own, *(name for each in node.values() for name in _names(each))]
+
+
+@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
+def test_names_of_digits_stay_texts(values: Path, tmp_path: Path) -> None:
+    digits = tmp_path / "digits.yaml"
+    given = {"strimzi": {"clusterName": "123"}, "serviceMonitor": {"enabled": True}}
+    digits.write_text(yaml.safe_dump({**given, "networkPolicy": {"enabled": True}}))
+    manifests = rendered("-f", str(values), "-f", str(digits), release="2024")
+    assert faults(manifests) == ""
+    wrong = [name for name in _names(manifests) if not isinstance(name, str)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("tag", ["20260729", "1.10"])
+@pytest.mark.parametrize("part", ["image", "sink"])
+def test_a_tag_that_is_read_as_a_number_is_refused(part: str, tag: str, tmp_path: Path) -> None:
+    """The chart would get the number: 2.0260729e+07 and 1.1."""
+    image = f"{{image: {{tag: {tag}}}}}" if part == "sink" else f"{{tag: {tag}}}"
+    values = tmp_path / "values.yaml"
+    values.write_text(f"{part}: {image}\n")
+    found = helm(*SMALLEST, "-f", str(values))
+    assert found.returncode != 0
+    assert "/image/tag" in found.stderr
+    values.write_text(f"{part}: {image}\n".replace(tag, f'"{tag}"'))
+    images = [each["containers"][0]["image"] for each in _pod_specs("-f", str(values))]
+    assert any(image.endswith(f":{tag}") for image in images)
+
+
+def test_a_large_number_is_written_out(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text("validator: {enabled: true, rate: 1000000, pause: 8640000}\n")
+    [words] = [
+        each["containers"][0]["args"]
+        for each in _pod_specs("-f", str(values))
+        if each["containers"][0]["name"] == "validator"
+    ]
+    assert words[words.index("--rate") + 1] == "1000000"
+    assert words[words.index("--pause") + 1] == "8640000"
+
+
+def _pod_specs(*words: str) -> list[dict[str, Any]]:
+    return [pod["spec"] for pod in pods(rendered(*SMALLEST, *words))]

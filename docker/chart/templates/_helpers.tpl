@@ -5,7 +5,7 @@
 
 {{- define "shardmerge.selector" -}}
 app.kubernetes.io/name: {{ .root.Chart.Name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
 app.kubernetes.io/component: {{ .part }}
 {{- end -}}
 
@@ -74,7 +74,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- define "shardmerge.volumes" -}}
 {{- $part := .part -}}
 - name: pipeline
-  configMap: {name: {{ include "shardmerge.configMap" .root }}}
+  configMap: {name: {{ include "shardmerge.configMap" .root | quote }}}
 - name: tmp
   emptyDir: {{ (index .root.Values $part).tmp | default dict | toJson }}
 {{- range $at, $file := .root.Values.files }}
@@ -103,7 +103,7 @@ capabilities: {drop: [ALL]}
 {{- /* What pods of a part have in common, besides containers and volumes. */ -}}
 {{- define "shardmerge.pod" -}}
 {{- $of := index .root.Values .part -}}
-serviceAccountName: {{ include "shardmerge.serviceAccount" .root }}
+serviceAccountName: {{ include "shardmerge.serviceAccount" .root | quote }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 terminationGracePeriodSeconds: {{ $of.terminationGracePeriodSeconds }}
