@@ -178,6 +178,16 @@ def test_another_pipeline_file_gives_new_pods() -> None:
     assert all(old != new for old, new in zip(before, after, strict=True))
 
 
+def _iceberg_on_spark(line: str) -> tuple[str, ...]:
+    return ("-set", f"pipeline={line}", "-set", "sink.kind=sparkApplication")
+
+
+def _closed(master: str) -> tuple[str, ...]:
+    """A sink whose pods only Prometheus reaches."""
+    values = ("pipeline=x", f"sink.master={master}", "networkPolicy.enabled=true")
+    return tuple(word for value in values for word in ("-set", value))
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -185,22 +195,19 @@ def test_another_pipeline_file_gives_new_pods() -> None:
         (("-set", "pipeline=x", "-set", "sink.kind=job"), "sink.kind"),
         (("-set", "pipeline=password = 'x'"), "in the line of password"),
         (("-set", 'pipeline=s = {key_password= "x"}'), "in the line of key_password"),
-        (("-set", 'pipeline="sasl.password" = "x"'), "in the line of password"),
-        (
-            ("-set", 'pipeline=kind = "iceberg"', "-set", "sink.kind=sparkApplication"),
-            "no Iceberg targets",
-        ),
-        (
-            (
-                "-set",
-                "pipeline=x",
-                "-set",
-                "sink.master=spark://m:7077",
-                "-set",
-                "networkPolicy.enabled=true",
-            ),
-            "executors of sink.master",
-        ),
+        (("-set", 'pipeline="sasl.password" = "x"'), "in the line of sasl.password"),
+        (("-set", 'pipeline="sasl.oauthbearer.client.secret" = "x"'), "client.secret"),
+        (("-set", 'pipeline="s3.secret-access-key" = "x"'), "s3.secret-access-key"),
+        (("-set", 'pipeline="s3.session-token" = "x"'), "s3.session-token"),
+        (("-set", 'pipeline=credential = "id:x"'), "in the line of credential"),
+        (("-set", 'pipeline=api_key = "x"'), "in the line of api_key"),
+        (("-set", 'pipeline=password = """x"""'), "in the line of password"),
+        (("-set", "pipeline=password = '''\nx'''"), "in the line of password"),
+        (_iceberg_on_spark('kind = "iceberg"'), "no Iceberg targets"),
+        (_iceberg_on_spark("kind = 'iceberg'"), "no Iceberg targets"),
+        (_iceberg_on_spark('target.kind="iceberg"'), "no Iceberg targets"),
+        (_closed("spark://m:7077"), "executors of sink.master"),
+        (_closed("k8s://https://kubernetes.default.svc:443"), "executors of sink.master"),
         (("-set", "pipeline=x", "-set", "strimzi.connect.enabled=true"), "--target strimzi"),
         (("-set", "pipeline=x", "-set", "strimzi.connectors[0].name=a"), "watchdog.create"),
     ],
@@ -222,7 +229,9 @@ def test_the_chart_is_of_the_version_of_the_project() -> None:
 
 @pytest.mark.parametrize(
     "line", ['password = "env:A"', "password = 'file:/a'", 'password = ""', '# password = "x"',
-             'connect_password = "${vault:secret/s1:password}"']
+             'connect_password = "${vault:secret/s1:password}"', '"s3.session-token" = "env:T"',
+             '"sasl.oauthbearer.token.endpoint.url" = "https://login/token"', 'commands = "token"',
+             '"token-refresh-enabled" = "false"', '"client.credentials-provider" = "a.b.C"']
 )  # fmt: skip
 def test_a_reference_to_a_password_is_no_password(line: str, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
@@ -263,3 +272,7 @@ def test_what_the_values_say_of_nodes_and_priority_is_said_of_the_pods() -> None
         assert pod["nodeSelector"] == {"example.com/disk": "fast"}
         assert pod["tolerations"] == [{"key": "data", "operator": "Exists"}]
         assert pod["priorityClassName"] == "important"
+
+
+def test_a_sink_that_has_its_executors_within_may_be_closed() -> None:
+    assert rendered(*_closed("local[4]"))
