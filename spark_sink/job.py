@@ -1,8 +1,9 @@
 """The sink's process: ``python -m shardmerge.spark_sink.job --pipeline FILE``.
 
 Reads the settings, connects, becomes the writer, then runs the driver's steps until it is told to
-end. As a standby (``--standby``) it starts Spark, and waits until no other sink has the writer's
-lease before it becomes the writer.
+end. As a standby (``--standby``) it waits until no other sink has the writer's lease before it
+becomes the writer. Spark runs by then, unless its executors are elsewhere: there they would take
+the cores of the sink that writes.
 """
 
 from __future__ import annotations
@@ -116,6 +117,17 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
         StateReplaced: A rebuilt table took a target's place.
         ShardMergeError: The sink cannot start, or must not go on.
     """
+    # First: what is awaited below may be away for longer than a probe of the process waits.
+    role = SinkRole()
+    stop_metrics = _serve_metrics(settings, role)
+    try:
+        _write_merge(settings, merge, role, stopped)
+    finally:
+        stop_metrics()
+    log.info("sink_ended", pipeline=merge.state_name)
+
+
+def _write_merge(settings: SinkSettings, merge: Merge, role: SinkRole, stopped: Stopped) -> None:
     pipeline, kafka = merge.pipeline, merge.pipeline.kafka
     lineage = SinkLineage() if merge.shadow else sink_lineage(pipeline)
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
@@ -125,8 +137,6 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
     # Also checks that the schema-change topics and the ddl topic have one partition each: with
     # more their records would have no order, and the barrier needs that order.
     create_topics(kafka, topics.own_topics(pipeline))
-    role = SinkRole()
-    stop_metrics = _serve_metrics(settings, role)
     try:
         _when_target_answers(target.check_server, stopped)
         if _may_write(settings, pipeline, target, role, stopped):
@@ -138,9 +148,7 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
             driving = _Driving(settings, merge, target, format_, role, epoch, lineage)
             driving.run(stopped)
     finally:
-        stop_metrics()
         target.close()
-    log.info("sink_ended", pipeline=merge.state_name)
 
 
 def _in_force(merge: Merge, target: Target) -> Merge:
