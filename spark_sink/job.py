@@ -2,8 +2,8 @@
 
 Reads the settings, connects, becomes the writer, then runs the driver's steps until it is told to
 end. As a standby (``--standby``) it waits until no other sink has the writer's lease before it
-becomes the writer. Spark runs by then, unless its executors are elsewhere: there they would take
-the cores of the sink that writes.
+becomes the writer. Spark runs by then on one machine, and for an Iceberg target. On a cluster its
+executors would take the cores of the sink that writes.
 """
 
 from __future__ import annotations

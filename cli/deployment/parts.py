@@ -66,9 +66,9 @@ def sink(
 ) -> None:
     """Run the sink, which applies rows and statements to the target, until TERM.
 
-    One sink of a pipeline writes. With `--standby` a further one starts Spark, waits, and takes
-    over when the one that writes ends, is killed, or loses the target. Without, it takes over at
-    once, and the other one ends.
+    One sink of a pipeline writes. With `--standby` a further one waits, and takes over when the one
+    that writes ends, is killed, or loses the target. On a Spark cluster it starts Spark only then,
+    unless the target is Iceberg. Without, it takes over at once, and the other one ends.
 
     What is not given here comes from the environment, see the reference.
 

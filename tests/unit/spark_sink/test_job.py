@@ -24,7 +24,7 @@ def test_the_metrics_are_served_while_the_registry_is_awaited(
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     settings = settings_from(["--pipeline", str(file), "--metrics-port", str(port)], {})
-    seen = []
+    seen: list[int] = []
 
     def ask(path: str) -> int:
         try:
