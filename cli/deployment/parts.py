@@ -90,5 +90,5 @@ def sink(
     job = imported("shardmerge.spark_sink.job", "spark")
     if rebuild is None:
         raise SystemExit(job.main(arguments))
-    own = imported("shardmerge.cli.rebuild.own_decisions", "kafka")
+    own = imported("shardmerge.cli.rebuild.own_decisions", "cli")
     raise SystemExit(job.main(arguments, own.decided_for_shadow))
