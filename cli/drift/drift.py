@@ -12,20 +12,18 @@ from shardmerge.cli.command import give, print_given
 from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import ShowGroup, json_option, pipeline_option, wait_option
 from shardmerge.cli.parameters import Target, by_option, read_pipeline
-from shardmerge.cli.screen import print_json, progress_of
-from shardmerge.cli.views.reading import read_picture
+from shardmerge.cli.screen import print_json
 from shardmerge.schemas.model.actions import Adoption
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.drift import Adoptions, Difference, needs_somebody
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.schemas.target.drift import adoption_of
 from shardmerge.schemas.target.drift_healing import Healing
 
-from .drift_reader import DriftReader, TargetDrift, drift_of, has_looks
+from .drift_reader import DriftReader, TargetDrift, drift_of, open_reader
 from .drift_shapes import healing_lines, lines, planned, shown
 
 _only_option = click.option(
@@ -53,17 +51,15 @@ def show(target: TargetTable | None, path: Path, as_json: bool) -> None:
     The command compares the tables now. The sink also compares them from time to time, so the
     command can say since when a difference is there.
 
+    An Iceberg target is read by a Spark that is started for this.
+
     Ends with 0 when nothing differs, or no difference does harm to rows; with 1 when a difference
     can do harm, or a table is not compared; with 2 when the call or the pipeline file is wrong;
     with 3 when the target does not answer.
     """
     with telling_errors():
         pipeline = read_pipeline(path)
-        wanted = None if target is None else [target]
-        if wanted is None and not has_looks(pipeline):
-            with progress_of("decisions") as progress:
-                wanted = sorted(read_picture(pipeline, progress).joined)
-        found = drift_of(pipeline, wanted)
+        found = drift_of(pipeline, None if target is None else [target], path)
         if target is not None and not found:
             raise _unknown(target)
         for each in found:
@@ -107,7 +103,7 @@ def heal(
     """
     with telling_errors():
         pipeline = read_pipeline(path)
-        with _reader(pipeline) as reader:
+        with open_reader(pipeline, path) as reader:
             found = _known(reader, target)
             wanted = _named(found, subjects, harmless=harmless)
             plan = reader.plan(found, wanted)
@@ -154,7 +150,7 @@ def adopt(
     """
     with telling_errors():
         pipeline = read_pipeline(path)
-        with _reader(pipeline) as reader:
+        with open_reader(pipeline, path) as reader:
             found = _known(reader, target)
         adoptions = _adoptions(found, _named(found, subjects, harmless=True), subjects)
         if not adoptions:
@@ -171,16 +167,6 @@ def adopt(
         given = give(pipeline, said, wait)
         is_done = print_given(given, said, wait, as_json=as_json)
     raise SystemExit(ExitCode.GOOD if is_done else ExitCode.FOUND)
-
-
-def _reader(pipeline: Pipeline) -> DriftReader:
-    if not has_looks(pipeline):
-        raise ConfigError(
-            f"tables of a target of the kind {pipeline.target.kind} are not compared",
-            hint="shardmerge drift compares those of the kinds mysql, mariadb and tidb",
-            code="SM-5601",
-        )
-    return DriftReader(pipeline)
 
 
 def _known(reader: DriftReader, target: TargetTable) -> TargetDrift:

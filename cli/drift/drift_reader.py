@@ -1,36 +1,28 @@
 """Reads how the target's tables differ now from what was decided.
 
-Every command that needs the differences uses this reader::
+Every command that needs the differences uses a reader::
 
-    with DriftReader(pipeline) as reader:
+    with open_reader(pipeline, path) as reader:
         for target in reader.targets():
             drift = reader.read(target)
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
+from pathlib import Path
+from typing import Protocol
 
-from shardmerge.schemas.model.errors import ConfigError, ContractError, TargetError
+from shardmerge.cli.endings import imported
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.schemas.records.drift import Difference, needs_somebody, with_times
-from shardmerge.schemas.target.dialects.dialect import Dialect
-from shardmerge.schemas.target.dialects.dialects import dialect_of
-from shardmerge.schemas.target.drift_healing import Healing, healing
-from shardmerge.spark_sink.targets.mysql.control import ControlStore
-from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import (
-    ComparedTable,
-    TableComparer,
-    unread_table,
-)
-from shardmerge.spark_sink.targets.mysql.ddl.drift_store import MySqlDriftStore
-from shardmerge.spark_sink.targets.mysql.ddl.healing_runs import heal
-from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
-
-_NO_TABLE, _NO_DATABASE, _NO_COLUMN = 1146, 1049, 1054
+from shardmerge.schemas.records.drift import Difference, needs_somebody
+from shardmerge.schemas.target.drift_healing import Healing
+from shardmerge.spark_sink.process.settings import settings_from
+from shardmerge.spark_sink.targets.drift_interface import TableComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +32,13 @@ class TargetDrift:
     Attributes:
         target: The target.
         differences: The present differences, with the times at which the sink first saw them.
-        compared: The decided and the found table; None for a kind of target whose tables are not
-            compared.
+        compared: The decided and the found table; None when the table was not compared.
         healings: The statements that heal all differences, in execution order.
     """
 
     target: TargetTable
     differences: tuple[Difference, ...] = ()
-    compared: ComparedTable | None = None
+    compared: TableComparison | None = None
     healings: tuple[Healing, ...] = ()
 
     @property
@@ -58,41 +49,8 @@ class TargetDrift:
         )
 
 
-def has_looks(pipeline: Pipeline) -> bool:
-    """Whether shardmerge compares the tables of the pipeline's kind of target."""
-    return pipeline.target.catalog is None
-
-
-class DriftReader:
-    """Compares tables in a session with the target of a pipeline.
-
-    Args:
-        pipeline: Its target has a server (``has_looks``).
-    """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        target = pipeline.target
-        address = MySqlAddress.of(target)
-        self._session = MySqlSession(address)
-        self._pipeline = pipeline.name
-        self._dialect: Dialect = dialect_of(target.kind, target.version)
-        control = ControlStore(self._session, target.control_database, pipeline.name)
-        self._store = MySqlDriftStore(self._session, control, pipeline.name)
-        self._comparer = TableComparer(
-            self._session, control.table("ddl_journal"), pipeline.name, pipeline.sink.drift_ignore
-        )
-        self._known: dict[TargetTable, tuple[Difference, ...]] | None = None
-
-    def __enter__(self) -> DriftReader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._session.close()
+class DriftReader(Protocol):
+    """Compares the tables of one pipeline's target."""
 
     def targets(self) -> Sequence[TargetTable]:
         """The targets whose table a sink has made, sorted; empty before the first one.
@@ -101,44 +59,22 @@ class DriftReader:
             TargetError: The target does not answer.
             ConfigError: Its control tables are those of an earlier version.
         """
-        try:
-            self._times()
-            return self._comparer.entries.targets(self._pipeline)
-        except TargetError as error:
-            if error.number == _NO_DATABASE:
-                return ()
-            if error.number in (_NO_TABLE, _NO_COLUMN):
-                raise ConfigError(
-                    "the target has no control tables of this version",
-                    hint="start the sink of this version once: it makes them",
-                    code="SM-5601",
-                ) from error
-            raise
+        ...
 
     def read(self, target: TargetTable) -> TargetDrift:
         """Compare the table of one target.
 
-        If the server refuses to show this table, or its journal cannot be read, that is its only
-        difference (``unread``).
+        If the table or the sink's notes on it cannot be read, that is its only difference
+        (``unread``).
 
         Raises:
             TargetError: The target does not answer, or somebody keeps the table locked.
         """
-        try:
-            compared = self._comparer.compare(target)
-        except (TargetError, ContractError) as error:
-            if isinstance(error, TargetError) and error.retryable:
-                raise
-            compared = unread_table(f"the comparison failed: {error.message}")
-        timed = with_times(
-            compared.differences, self._times().get(target, ()), now_ms=0, clear_ms=0
-        )
-        return TargetDrift(target, timed, compared, self._plan(target, compared, None))
+        ...
 
     def plan(self, drift: TargetDrift, subjects: Collection[str]) -> tuple[Healing, ...]:
         """The statements that heal only the named differences."""
-        assert drift.compared is not None
-        return self._plan(drift.target, drift.compared, subjects)
+        ...
 
     def heal(
         self,
@@ -147,46 +83,51 @@ class DriftReader:
         subjects: Collection[str],
         by: str,
     ) -> TargetDrift:
-        """Execute what ``plan`` made; raises ``TargetError`` as ``healing_runs.heal`` does."""
+        """Execute what ``plan`` made.
 
-        def plan(compared: ComparedTable) -> Sequence[Healing]:
-            return self._plan(target, compared, subjects)
+        Raises:
+            TargetError: The table has changed since it was planned, the target refuses a statement,
+                or it does not answer.
+        """
+        ...
 
-        compared = heal(self._comparer, target, plan, planned, by)
-        healings = self._plan(target, compared, None)
-        return TargetDrift(target, compared.differences, compared, healings)
 
-    def _plan(
-        self, target: TargetTable, compared: ComparedTable, subjects: Collection[str] | None
-    ) -> tuple[Healing, ...]:
-        wanted = [
-            each for each in compared.differences if subjects is None or each.subject in subjects
-        ]
-        return healing(wanted, compared.expected, compared.found, target, self._dialect)
+@contextmanager
+def open_reader(pipeline: Pipeline, path: Path) -> Iterator[DriftReader]:
+    """A reader while the context is open. An Iceberg target is read by a Spark in this process.
 
-    def _times(self) -> dict[TargetTable, tuple[Difference, ...]]:
-        if self._known is None:
-            self._known = self._store.load()
-        return self._known
+    Args:
+        pipeline: The pipeline.
+        path: Its file.
+    """
+    if pipeline.target.catalog is None:
+        server = imported("shardmerge.cli.drift.server_drift", "spark")
+        reader = server.ServerDriftReader(pipeline)
+    else:
+        lake = imported("shardmerge.cli.drift.lake_drift", "spark")
+        settings = settings_from(["--pipeline", str(path)], os.environ)
+        reader = lake.LakeDriftReader(settings, pipeline)
+    try:
+        yield reader
+    finally:
+        reader.close()
 
 
 def drift_of(
-    pipeline: Pipeline, targets: Collection[TargetTable] | None = None
+    pipeline: Pipeline, targets: Collection[TargetTable] | None = None, path: Path = Path()
 ) -> tuple[TargetDrift, ...]:
     """How the tables of a pipeline's target differ now, sorted by name.
 
     Args:
-        pipeline: Any. For a kind of target whose tables are not compared, ``targets`` must name the
-            targets.
+        pipeline: The pipeline.
         targets: Only these; None for all.
+        path: Its file; needed for an Iceberg target.
 
     Raises:
         TargetError: The target does not answer.
         ConfigError: Its control tables are those of an earlier version.
     """
-    if not has_looks(pipeline):
-        return tuple(TargetDrift(target) for target in sorted(targets or ()))
-    with DriftReader(pipeline) as reader:
+    with open_reader(pipeline, path) as reader:
         known = reader.targets()
         wanted = known if targets is None else sorted(set(known) & set(targets))
         return tuple(reader.read(target) for target in wanted)

@@ -36,7 +36,8 @@ class TableDifference:
 
     Attributes:
         subject: ``column:<name>``, ``index:<name>``, ``check:<name>``, ``foreign key:<name>``,
-            ``trigger:<name>``, ``partitioning``, ``charset`` or ``table``.
+            ``trigger:<name>``, ``partitioning``, ``charset`` or ``table``; of an Iceberg table also
+            ``identifier``, ``rows`` and ``rollback``.
         kind: ``harmless``; ``refuses``: the table can refuse rows; ``values``: it can change rows;
             ``missing``: it lacks something; or ``unread``: it cannot be compared.
         code: The code of the kind, for example ``SM-6802``.
@@ -67,7 +68,7 @@ class ShownDrift:
 
     Attributes:
         target: As ``database.table``.
-        looked_at: False for a kind of target whose tables are not compared.
+        looked_at: Whether the table was compared.
         differences: Sorted by subject.
     """
 
@@ -109,7 +110,7 @@ def _statement(healing: Healing) -> HealingStatement:
 def lines(drift: ShownDrift) -> Iterator[str]:
     """The lines to print for one target."""
     if not drift.looked_at:
-        yield f"{drift.target}: not looked at: the tables of this kind of target are not compared"
+        yield f"{drift.target}: not looked at"
         return
     if not drift.differences:
         yield f"{drift.target}: as decided"

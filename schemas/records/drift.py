@@ -44,7 +44,9 @@ class Difference:
     Attributes:
         subject: ``column:<name>``, ``index:<name>``, ``check:<name>``, ``foreign key:<name>``,
             ``trigger:<name>`` (lower-case), ``partitioning``, ``charset`` (the table's default), or
-            ``table`` for the whole table.
+            ``table`` for the whole table. In an Iceberg table also ``identifier`` (its identifier
+            fields), ``rows`` (somebody else committed rows) and ``rollback`` (somebody set the
+            table back).
         kind: What the difference can do to rows.
         expected: The definition that was decided, as SQL; "" when none was decided.
         found: The definition that the server shows; "" when there is none.

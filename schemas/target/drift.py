@@ -8,7 +8,7 @@ upsert, which replaces the row with the same key. The upsert names every column 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import Conflict
@@ -35,22 +35,42 @@ from shardmerge.schemas.model.tables import Check, Column, DefaultKind, Index, T
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.drift import Difference, DriftKind
 
+from .dialects.spark import column_text
 from .table_comparison import misfit
-from .table_state import CHARSET, PARTITIONING, TABLE, Part, TableState, compared_text, text_of
+from .table_state import (
+    CHARSET,
+    IDENTIFIER,
+    PARTITIONING,
+    ROLLBACK,
+    ROWS,
+    TABLE,
+    OtherColumn,
+    Part,
+    TableState,
+    compared_text,
+    text_of,
+)
 from .target_change import plain_index
 
 _BOUNDED = re.compile(r"partition by (range|list)\b", re.IGNORECASE)
 """Kinds of partitions that can lack a partition for a row. The server then refuses the row."""
 _HARMLESS, _REFUSES = DriftKind.HARMLESS, DriftKind.REFUSES
 _VALUES, _MISSING = DriftKind.VALUES, DriftKind.MISSING
+_IN_NO_SCHEMA = frozenset(
+    {"foreign key", "trigger", PARTITIONING, CHARSET, IDENTIFIER, ROWS, ROLLBACK}
+)
+"""First parts of subjects whose adoption is a text alone."""
 
 
-def differences(expected: TableState, found: TableState) -> tuple[Difference, ...]:
+def differences(
+    expected: TableState, found: TableState, text: Callable[[Part | None], str] = text_of
+) -> tuple[Difference, ...]:
     """The parts in which the table differs from what was decided, sorted by subject.
 
     Args:
         expected: The table that the executed statements make (``executed_state``).
         found: The table that the server shows.
+        text: A part as people of this kind of target write it; "" for none.
     """
     if expected.schema is None:
         return ()
@@ -68,8 +88,8 @@ def differences(expected: TableState, found: TableState) -> tuple[Difference, ..
         Difference(
             subject,
             kind_of(subject, wanted.get(subject), there.get(subject), unique),
-            text_of(wanted.get(subject)),
-            text_of(there.get(subject)),
+            text(wanted.get(subject)),
+            text(there.get(subject)),
         )
         for subject in sorted({*wanted, *there})
         if not is_same_part(wanted.get(subject), there.get(subject))
@@ -98,10 +118,15 @@ def kind_of(
         unique: Lower-case names of the columns in unique keys.
     """
     if found is None:
-        return _MISSING if subject not in (CHARSET, PARTITIONING) else _HARMLESS
+        harmless = subject in (CHARSET, PARTITIONING, IDENTIFIER)
+        return _HARMLESS if harmless else _MISSING
     match expected, found:
         case None, Column():
             return _REFUSES if found.is_required else _HARMLESS
+        case None, OtherColumn():
+            return _REFUSES if found.is_required else _HARMLESS
+        case (_, OtherColumn()) | (OtherColumn(), _):
+            return _VALUES
         case Column(), Column():
             return _column_kind(expected, found, is_unique=found.name.lower() in unique)
         case None, Index():
@@ -115,9 +140,11 @@ def kind_of(
             pass
     if subject.startswith("trigger:"):
         return _VALUES if str(found).startswith("BEFORE") else _REFUSES
+    if subject in (ROWS, ROLLBACK):
+        return _VALUES
     if subject == PARTITIONING:
         return _REFUSES if _BOUNDED.search(str(found)) else _HARMLESS
-    return _HARMLESS if subject == CHARSET else _REFUSES
+    return _HARMLESS if subject in (CHARSET, IDENTIFIER) else _REFUSES
 
 
 def _column_kind(expected: Column, found: Column, *, is_unique: bool) -> DriftKind:
@@ -188,8 +215,13 @@ def checked_adoption(adoption: Adoption) -> Adoption:
     value = {"column": adoption.column, "index": adoption.index, "check": adoption.check}
     part = value.get(kind)
     named = part is None or part.name.lower() == name
-    apart = kind in ("foreign key", "trigger", PARTITIONING, CHARSET) and part is None
-    if not ((kind in value and named and compared_text(part) == adoption.definition) or apart):
+    is_same = compared_text(part) == adoption.definition or (
+        # An Iceberg table shows a column as Spark does.
+        isinstance(part, Column) and column_text(part) == adoption.definition
+    )
+    is_other_column = kind == "column" and adoption.definition != ""
+    apart = (kind in _IN_NO_SCHEMA or is_other_column) and part is None
+    if not ((kind in value and named and is_same) or apart):
         raise ContractError(
             f"{adoption.subject!r} with the definition {adoption.definition!r} cannot be adopted",
             hint="make the command with `shardmerge drift adopt`",
@@ -199,7 +231,10 @@ def checked_adoption(adoption: Adoption) -> Adoption:
 
 
 def met(
-    expected: TableState, found: TableState, actions: Sequence[Action]
+    expected: TableState,
+    found: TableState,
+    actions: Sequence[Action],
+    text: Callable[[Part | None], str] = text_of,
 ) -> tuple[Difference, ...]:
     """The changes by hand that a statement would overwrite. With any, it must not be executed.
 
@@ -213,8 +248,9 @@ def met(
         expected: The table that the statements executed so far make.
         found: The table that the server shows.
         actions: The actions of the statement.
+        text: See ``differences``.
     """
-    named = {each.subject: each for each in differences(expected, found)}
+    named = {each.subject: each for each in differences(expected, found, text)}
     hit = []
     for action in actions:
         for subject in _touched(action):
@@ -247,8 +283,13 @@ def holds_already(
         for name in index.columns
     }
     return bool(actions) and all(
-        isinstance(action, ColumnChange)
-        and action.column.name.lower() == action.name.lower()
+        (
+            isinstance(action, TypeChange)
+            or (
+                isinstance(action, ColumnChange)
+                and action.column.name.lower() == action.name.lower()
+            )
+        )
         and _holds(f"column:{action.name.lower()}", expected, after, found, unique)
         for action in actions
     )
@@ -335,6 +376,11 @@ def _keeps(expected: TableState, found: TableState, each: Difference, action: Ac
                 return False
             after = replace(action.column, name=part.name, comment="")
             return not misfit(TableSchema((part,)), TableSchema((after,)))
+        case TypeChange() if isinstance(part, Column):
+            after = replace(part, type=action.type)
+            return not misfit(TableSchema((part,)), TableSchema((after,)))
+        case NullPermission() | CommentChange():
+            return isinstance(part, Column)  # The column stays as it is otherwise.
         case ColumnAddition():
             return True
         case _:

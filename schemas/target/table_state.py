@@ -1,8 +1,9 @@
 """A target's table in parts that can be compared one by one, and what executed statements make it.
 
 A *part* is a column, an index, a check, a foreign key, a trigger, the partitioning or the default
-character set. Its *subject* names it, as in ``records.drift.Difference``. These are not compared:
-the order of columns, comments, visibility, and table options. They do no harm to any row.
+character set. In an Iceberg table, the identifier fields and commits of others are parts, too. Its
+*subject* names a part, as in ``records.drift.Difference``. These are not compared: the order of
+columns, comments, visibility, and table options. They do no harm to any row.
 """
 
 from __future__ import annotations
@@ -39,7 +40,25 @@ from .table_comparison import bare, bare_check, bare_column
 from .target_change import plain_index
 
 TABLE, CHARSET, PARTITIONING = "table", "charset", "partitioning"
-Part: TypeAlias = Column | Index | Check | str
+IDENTIFIER, ROWS, ROLLBACK = "identifier", "rows", "rollback"
+"""Subjects of Iceberg tables only: the identifier fields; somebody else's last commit of rows; and
+that somebody set the table back to an earlier state."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherColumn:
+    """A column that ``Column`` cannot describe, for example of a type that no shard has.
+
+    Attributes:
+        text: Its definition.
+        is_required: Whether a row must have a value for it.
+    """
+
+    text: str
+    is_required: bool = False
+
+
+Part: TypeAlias = Column | Index | Check | OtherColumn | str
 """A part as a value; text for a part that has none."""
 _Named = TypeVar("_Named", Column, Index, Check)
 
@@ -55,7 +74,7 @@ class TableState:
     """
 
     schema: TableSchema | None
-    apart: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, str | OtherColumn] = field(default_factory=dict)
 
     def parts(self) -> dict[str, Part]:
         """Subject → part; empty without a table."""
@@ -76,7 +95,7 @@ class TableState:
         """The column, index or check of a subject, with its comment and the like."""
         kind, _, name = subject.partition(":")
         schema = self.schema
-        if schema is None:
+        if schema is None or subject in self.apart:
             return None
         match kind:
             case "column":
@@ -107,6 +126,8 @@ def text_of(part: Part | None) -> str:
             return index_clause(part)
         case Check():
             return check_clause(part)
+        case OtherColumn():
+            return part.text
         case _:
             return part
 
@@ -195,7 +216,7 @@ def _adopted(state: TableState, adoption: Adoption) -> TableState:
     if schema is None:
         return state
     kind, _, name = adoption.subject.partition(":")
-    if kind == "column":
+    if kind == "column" and (adoption.column is not None or not adoption.definition):
         columns = _with(schema.columns, adoption.column, name)
         return replace(state, schema=replace(schema, columns=columns))
     if kind == "index":

@@ -1,4 +1,4 @@
-"""What the driver asks of a target to notice drift: looks at tables, and a store of differences."""
+"""What is asked of a target to notice drift: comparisons, looks at tables, a store of results."""
 
 from __future__ import annotations
 
@@ -8,6 +8,22 @@ from typing import Protocol
 
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.drift import Difference
+from shardmerge.schemas.target.table_state import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """A table as it was decided, and as the target has it.
+
+    Attributes:
+        expected: The table that the executed statements make.
+        found: The table that the target shows; without a schema when there is none.
+        differences: The differences between the two, sorted by subject, without times.
+    """
+
+    expected: TableState
+    found: TableState
+    differences: tuple[Difference, ...]
 
 
 class TableLooks(Protocol):

@@ -225,6 +225,11 @@ def _definition(column: Column) -> str:
     return text + (f" COMMENT {string_literal(column.comment)}" if column.comment else "")
 
 
+def column_text(column: Column) -> str:
+    """A column as an Iceberg table shows it, without its comment."""
+    return _definition(replace(column, comment=""))
+
+
 def _computed(expression: str) -> str:
     found = to_spark(expression, as_value=True)
     how = f", as {found} in Spark" if isinstance(found, str) else ""

@@ -64,10 +64,16 @@ def stored_type(kind: ColumnType) -> ColumnType:
     MySQL types with the same Spark type give the same result: a column of an Iceberg table does not
     show which type the shards have.
     """
-    text = spark_type(kind)
-    if found := _DECIMAL.match(text):
+    found = type_of(spark_type(kind))
+    assert found is not None
+    return found
+
+
+def type_of(spark: str) -> ColumnType | None:
+    """Spark's name of a type → the most similar MySQL type; None when no MySQL type becomes it."""
+    if found := _DECIMAL.match(spark):
         return ColumnType("decimal", int(found[1]), int(found[2]))
-    return _STORED[text]
+    return _STORED.get(spark)
 
 
 def has_zero_dates(kind: ColumnType) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 from uuid import uuid4
 
+from shardmerge.spark_sink.targets.iceberg.texts.history import OURS
+
 from .tables import CONFLICTS_OF_MERGE, IcebergTable, Moved, Uncertain, translated
 
 _WAP_ID = "spark.wap.id"
@@ -24,7 +26,7 @@ whether that is because it is committed already."""
 
 def new_id() -> str:
     """An id to stage under."""
-    return f"shardmerge-{uuid4()}"
+    return f"{OURS}{uuid4()}"
 
 
 def stage(session: Any, staged_as: str, sql: str, what: str) -> None:

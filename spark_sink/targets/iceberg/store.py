@@ -4,6 +4,9 @@ Each target table keeps its own state (``stored``). A control table without rows
 ``<control database>.<pipeline>``, keeps three things in its properties: the writer epoch, the
 pipeline's tables, and what its row topics were when they were first read.
 
+It also notes which tables a sink has made (``made``): if such a table is missing, somebody dropped
+it, and it is not made again without a command.
+
 Fencing: ``take_epoch`` raises the control table's epoch, then the epoch of every table. An older
 writer that goes on is refused at its first commit, because each commit is a compare-and-set that
 checks the table's epoch. If an older writer creates a table meanwhile, the table has the older
@@ -24,6 +27,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
+from shardmerge.spark_sink.targets.iceberg.texts.decided import Decided
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
@@ -38,7 +42,7 @@ from .tables import IcebergCatalog, IcebergTable, Moved, Uncertain
 T = TypeVar("T")
 _ATTEMPTS = 20
 _EPOCH, _TABLES = "shardmerge.epoch", "shardmerge.tables"
-_ROW_TOPICS = "shardmerge.row-topics"
+_ROW_TOPICS, _MADE = "shardmerge.row-topics", "shardmerge.made"
 
 
 class IcebergStore:
@@ -87,8 +91,12 @@ class IcebergStore:
             return epoch
 
         epoch = repeated(take)
-        for table in self.tables():
-            repeated(lambda table=table: self._fence(table, epoch))  # type: ignore[misc]
+        fenced = [
+            table
+            for table in self.tables()
+            if repeated(lambda table=table: self._fence(table, epoch))  # type: ignore[misc]
+        ]
+        self.note_made(fenced, epoch)
         return epoch
 
     def epoch(self) -> int:
@@ -179,10 +187,42 @@ class IcebergStore:
             control = self.fenced_control(epoch)
             known = _tables_of(control)
             if table not in known:
-                names = [[t.database, t.table] for t in sorted([*known, table])]
-                control.commit({_TABLES: json.dumps(names)})
+                control.commit({_TABLES: _names_json([*known, table])})
 
         repeated(note)
+
+    def made(self) -> list[TargetTable]:
+        """The tables that a sink of the pipeline has made, sorted; also those that are missing.
+
+        There is none before a sink has prepared the control table.
+        """
+        control = self.catalog.find(self.control)
+        return [] if control is None else _tables_of(control, _MADE)
+
+    def note_made(self, tables: Iterable[TargetTable], epoch: int) -> None:
+        """Note that tables were made.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+        """
+
+        def note() -> None:
+            control = self.fenced_control(epoch)
+            known = _tables_of(control, _MADE)
+            if more := set(tables) - set(known):
+                control.commit({_MADE: _names_json([*known, *more])})
+
+        repeated(note)
+
+    def forget_made(self, table: TargetTable) -> None:
+        """Take back ``note_made``: the table may be made again."""
+
+        def forget() -> None:
+            control = self.catalog.load(self.control)
+            left = [each for each in _tables_of(control, _MADE) if each != table]
+            control.commit({_MADE: _names_json(left)})
+
+        repeated(forget)
 
     def fenced_control(self, epoch: int) -> IcebergTable:
         """A reading of the control table.
@@ -195,14 +235,20 @@ class IcebergStore:
             raise taken_over(current, epoch)
         return control
 
-    def _fence(self, name: TargetTable, epoch: int) -> None:
+    def _fence(self, name: TargetTable, epoch: int) -> bool:
+        """Raise a table's epoch. Returns whether it is there, and was made by a sink."""
         table = self.catalog.find(name)
         if table is None:
-            return
+            return False
         state = self.state_of(table)
         # A later epoch than ours may have been set meanwhile; it stays.
         if state.epoch < epoch:
-            table.commit(self.properties(replace(state, epoch=epoch)))
+            decided = state.decided
+            if decided is None and state.done:
+                # The last sink did not know what it is. What is there counts.
+                decided = Decided(table.layout, table.sequence)
+            table.commit(self.properties(replace(state, epoch=epoch, decided=decided)))
+        return bool(state.done)
 
 
 def repeated(action: Callable[[], T]) -> T:
@@ -235,5 +281,9 @@ def _row_topics_of(control: IcebergTable) -> dict[str, RowTopic]:
     return {topic: RowTopic(*facts) for topic, facts in stored.items()}
 
 
-def _tables_of(control: IcebergTable) -> list[TargetTable]:
-    return [TargetTable(d, t) for d, t in json.loads(control.property(_TABLES) or "[]")]
+def _tables_of(control: IcebergTable, key: str = _TABLES) -> list[TargetTable]:
+    return [TargetTable(d, t) for d, t in json.loads(control.property(key) or "[]")]
+
+
+def _names_json(tables: Iterable[TargetTable]) -> str:
+    return json.dumps([[table.database, table.table] for table in sorted(tables)])

@@ -29,10 +29,9 @@ from pyspark.errors import PySparkException
 
 from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.spark_sink.targets.iceberg.texts.history import STAGED_AS, History, history_of
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout, layout_of, schema_json
 
-STAGED_AS = "wap.id"
-"""The key in a snapshot's summary whose value is the id under which it was staged."""
 _MAIN = "main"
 _SESSION_CLASS = "org.apache.spark.sql.classic.SparkSession"
 _PROPERTIES = {
@@ -93,6 +92,16 @@ class IcebergTable:
         snapshot = self._base.currentSnapshot()
         return None if snapshot is None else int(snapshot.snapshotId())
 
+    @property
+    def sequence(self) -> int:
+        """The highest sequence number that a snapshot ever had."""
+        return int(self._base.lastSequenceNumber())
+
+    @property
+    def history(self) -> History:
+        """The table's snapshots."""
+        return history_of(self._metadata())
+
     def property(self, key: str) -> str | None:
         """A table property's value."""
         value = self._base.properties().get(key)
@@ -100,9 +109,11 @@ class IcebergTable:
 
     def properties(self) -> dict[str, str]:
         """All of the table's properties; each call of ``property`` asks for one."""
-        text = self._jvm.org.apache.iceberg.TableMetadataParser.toJson(self._base)
-        found: dict[str, str] = json.loads(text)["properties"]
+        found: dict[str, str] = json.loads(self._metadata())["properties"]
         return found
+
+    def _metadata(self) -> str:
+        return str(self._jvm.org.apache.iceberg.TableMetadataParser.toJson(self._base))
 
     def staged(self, staged_as: str) -> tuple[int, int | None] | None:
         """Ids of the snapshot that was staged under an id, and of its parent; None without one."""

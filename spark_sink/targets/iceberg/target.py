@@ -17,8 +17,10 @@ from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.process.spark_session import JAVA_OPTIONS, SparkStart, start_spark
 
 from .batches import IcebergBatches
+from .ddl.drift_store import IcebergDriftStore
+from .ddl.journal import IcebergJournal
+from .ddl.table_looks import IcebergLooks, LayoutComparer
 from .fold import FoldConfig
-from .journal import IcebergJournal
 from .lease import GroupLease
 from .loads import IcebergLoads
 from .store import IcebergStore
@@ -60,7 +62,8 @@ class IcebergTarget:
             topics.ddl(pipeline).name,
             self._new_store().epoch,
         )
-        self.drift = None
+        self.drift = IcebergDriftStore(self.state)
+        self._drift_ignore = pipeline.sink.drift_ignore
         turns = TableTurns()
         self.loads = IcebergLoads(self.spark, self.state, self._new_store, turns)
         self.batches = IcebergBatches(
@@ -83,9 +86,13 @@ class IcebergTarget:
         """On a store of its own; all threads share Spark's JVM."""
         return IcebergJournal(self._new_store(), epoch)
 
-    def looks_of_thread(self) -> None:
-        """None: the tables are not looked at."""
-        return
+    def looks_of_thread(self) -> IcebergLooks:
+        """On a store of its own; all threads share Spark's JVM."""
+        return IcebergLooks(self.comparer())
+
+    def comparer(self) -> LayoutComparer:
+        """Compares tables with their decisions, for the thread that calls this."""
+        return LayoutComparer(self._new_store(), self._drift_ignore)
 
     def close(self) -> None:
         """Close connections, and stop Spark if this target has started it."""

@@ -15,8 +15,8 @@ from shardmerge.schemas.target.row_statements import clearing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import RangeResult, TaskFailure
 from shardmerge.spark_sink.process.failpoints import SETTING
-from shardmerge.spark_sink.targets.iceberg import journal
 from shardmerge.spark_sink.targets.iceberg.batches import IcebergBatches
+from shardmerge.spark_sink.targets.iceberg.ddl import journal
 from shardmerge.spark_sink.targets.iceberg.staging import stage
 from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.interface import JournalEntry

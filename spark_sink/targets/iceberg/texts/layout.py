@@ -17,6 +17,7 @@ from typing import Any
 from shardmerge.schemas.target.dialects.spark_types import can_widen
 
 _OF_SPARK = {"bigint": "long", "timestamp": "timestamptz", "timestamp_ntz": "timestamp"}
+_OF_ICEBERG = {iceberg: spark for spark, iceberg in _OF_SPARK.items()}
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)\Z")
 
 
@@ -65,6 +66,13 @@ def iceberg_type(spark: str) -> str:
     if found := _DECIMAL.match(spark):
         return f"decimal({found[1]}, {found[2]})"
     return _OF_SPARK.get(spark, spark)
+
+
+def spark_name(iceberg: str) -> str:
+    """Iceberg's name of a type → Spark's, for primitive types; other types keep their text."""
+    if found := _DECIMAL.match(iceberg):
+        return f"decimal({found[1]},{found[2]})"
+    return _OF_ICEBERG.get(iceberg, iceberg)
 
 
 def layout_of(schema: str, last_id: int) -> Layout:

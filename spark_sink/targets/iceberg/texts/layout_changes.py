@@ -38,8 +38,17 @@ def created(actions: Sequence[Action]) -> TableSchema | None:
 
 def new_layout(schema: TableSchema) -> Layout:
     """The layout of a table that is made."""
-    fields = tuple(_field(column, number) for number, column in enumerate(schema.columns, 1))
+    fields = tuple(field_of(column, number) for number, column in enumerate(schema.columns, 1))
     return Layout(fields, len(fields))
+
+
+def with_ids(layout: Layout, there: Layout) -> Layout:
+    """A decided layout with the ids that an existing table gives to its columns."""
+    fields = []
+    for each in layout.fields:
+        found = there.field(each.name)
+        fields.append(each if found is None else replace(each, id=found.id))
+    return replace(layout, fields=tuple(fields), last_id=there.last_id)
 
 
 def layout_after(layout: Layout, actions: Sequence[Action]) -> Layout:
@@ -80,7 +89,7 @@ def there_already(
             found = layout.field(column.name)
             if found is None:
                 return None
-            wanted = replace(layout, fields=(_field(column, 0),))
+            wanted = replace(layout, fields=(field_of(column, 0),))
             reason = misfit(wanted, replace(layout, fields=(found,)))
             there = f"column {found.name} is there already and does not fit"
             return f"{there}: {reason}" if reason else ""
@@ -111,7 +120,7 @@ def _after(layout: Layout, action: Action) -> Layout:
 
 
 def _add(layout: Layout, column: Column) -> Layout:
-    field = _field(column, layout.last_id + 1)
+    field = field_of(column, layout.last_id + 1)
     if layout.field(field.name) is not None:
         raise UnsupportedDDL(f"there is a column {field.name} already", code="SM-3109")
     if field.required:
@@ -155,6 +164,12 @@ def _replace(layout: Layout, field: Field) -> Layout:
     return replace(layout, fields=tuple(field if f.id == field.id else f for f in layout.fields))
 
 
-def _field(column: Column, number: int) -> Field:
+def field_of(column: Column, number: int) -> Field:
+    """The column of a layout for a decided column.
+
+    Args:
+        column: As the dialect decides it.
+        number: Its id.
+    """
     kind = iceberg_type(spark_type(column.type))
     return Field(number, column.name, kind, not column.nullable, column.comment)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from shardmerge.schemas.model.errors import ContractError, WriterReplaced
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
 from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
+
+from .decided import Decided, decided_json, read_decided
 
 _FORMAT, _SHARED_FORMAT = 1, 2
 """The second format also has offsets of parts of shared topics. Versions of the sink that do not
@@ -36,6 +39,9 @@ class StoredState:
         rows: Row events applied.
         done: ``version.ordinal`` of executed statements.
         refused: ``version.ordinal`` of refused statements → the reason.
+        codes: ``version.ordinal`` of refused statements → the code, where there is one.
+        decided: The table that the executed statements make; None while that is not known. Versions
+            of the sink that do not know it leave it out when they write the state.
     """
 
     epoch: int = 0
@@ -43,6 +49,8 @@ class StoredState:
     rows: int = 0
     done: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
+    codes: Mapping[str, str] = field(default_factory=dict)
+    decided: Decided | None = None
 
     def fenced(self, epoch: int) -> StoredState:
         """The state with the epoch of a writer that goes on from it.
@@ -82,10 +90,13 @@ class StoredState:
     def journalled(self, statement: str, entry: JournalEntry) -> StoredState:
         """The state with the outcome of a statement, which replaces an earlier outcome."""
         refused = {s: error for s, error in self.refused.items() if s != statement}
+        codes = {s: code for s, code in self.codes.items() if s != statement}
         if entry.state == "done":
-            return replace(self, done=self.done | {statement}, refused=refused)
+            done = self.done | {statement}
+            return replace(self, done=done, refused=refused, codes=codes)
         refused[statement] = entry.error
-        return replace(self, done=self.done - {statement}, refused=refused)
+        codes |= {statement: entry.code} if entry.code else {}
+        return replace(self, done=self.done - {statement}, refused=refused, codes=codes)
 
 
 def to_json(state: StoredState) -> str:
@@ -97,13 +108,17 @@ def to_json(state: StoredState) -> str:
             offsets.setdefault(topic, {})[str(number)] = offset
         else:
             shared.append([topic, number, shard.source, shard.database, shard.table, offset])
-    document: dict[str, object] = {
+    document: dict[str, Any] = {
         "format": _SHARED_FORMAT if shared else _FORMAT,
         "epoch": state.epoch, "offsets": offsets, "rows": state.rows,
         "done": sorted(state.done, key=_order), "refused": dict(sorted(state.refused.items())),
     }  # fmt: skip
     if shared:
         document["shared"] = shared
+    if state.codes:
+        document["codes"] = dict(sorted(state.codes.items()))
+    if state.decided is not None:
+        document["decided"] = decided_json(state.decided)
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -133,6 +148,8 @@ def from_json(text: str | None) -> StoredState:
             document["rows"],
             frozenset(document["done"]),
             document["refused"],
+            document.get("codes", {}),
+            read_decided(document["decided"]) if "decided" in document else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ContractError(

@@ -18,6 +18,7 @@ from shardmerge.schemas.target.table_state import (
     executed_state,
     state_after,
 )
+from shardmerge.spark_sink.targets.drift_interface import TableComparison
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 from .entries import Begun, Entries
@@ -25,20 +26,14 @@ from .introspection import schema_of, server_context, show_create
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedTable:
+class ComparedTable(TableComparison):
     """A table as it was decided, and as the server has it.
 
     Attributes:
-        expected: The table that the executed statements make.
-        found: The table that the server shows; without a schema when there is none.
-        differences: The differences between the two, sorted by subject, without times.
         executed: A begun statement whose end the journal does not know, if the table shows that it
             was executed; else None. ``expected`` then contains it.
     """
 
-    expected: TableState
-    found: TableState
-    differences: tuple[Difference, ...]
     executed: Begun | None = None
 
 

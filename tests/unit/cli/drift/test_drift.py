@@ -111,7 +111,7 @@ VIEW = Difference("table", DriftKind.UNREAD, "", "it is not a table but a view")
 class Reader:
     """A target whose only table was replaced by a view."""
 
-    def __init__(self, pipeline: object) -> None:
+    def __init__(self, pipeline: object, path: Path) -> None:
         state = TableState(None)
         self._compared = ComparedTable(state, state, (VIEW,))
 
@@ -139,7 +139,7 @@ def test_healing_what_cannot_be_read_says_what_was_seen(
     file = tmp_path / "pipeline.toml"
     file.write_text(Path("docker/pipeline.toml").read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setenv("MYSQL_PASSWORD", "x")
-    monkeypatch.setattr("shardmerge.cli.drift.drift.DriftReader", Reader)
+    monkeypatch.setattr("shardmerge.cli.drift.drift.open_reader", Reader)
     call = ["heal", "m.t", "--pipeline", str(file)]
     told = CliRunner().invoke(drift, [*call, "--yes"])
     assert told.exit_code == 2

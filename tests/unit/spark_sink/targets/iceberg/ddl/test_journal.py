@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -14,12 +14,12 @@ from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
-from shardmerge.spark_sink.targets.iceberg import journal as module
-from shardmerge.spark_sink.targets.iceberg.journal import IcebergJournal
+from shardmerge.spark_sink.targets.iceberg.ddl import journal as module
+from shardmerge.spark_sink.targets.iceberg.ddl.journal import IcebergJournal
 from shardmerge.spark_sink.targets.iceberg.store import IcebergStore
-from shardmerge.spark_sink.targets.iceberg.tables import MissingTable, Moved, Uncertain
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout
 from shardmerge.spark_sink.targets.interface import JournalEntry
+from tests.iceberg_catalog import LakeCatalog, LakeReading
 from tests.target_statements import written
 
 TARGET = TargetTable("m", "t")
@@ -32,86 +32,11 @@ MERGE = (
 )
 
 
-@dataclass(frozen=True)
-class _Metadata:
-    layout: Layout
-    properties: Mapping[str, str]
-    snapshot: int | None = None
-    staged: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
-
-
-class _Catalog:
-    """Tables whose metadata is replaced by compare-and-set.
-
-    Attributes:
-        between: Called before each commit, once each: what others do, or what goes wrong.
-    """
-
-    def __init__(self) -> None:
-        self.tables: dict[TargetTable, _Metadata] = {}
-        self.between: list[Callable[[], None]] = []
-        self.unanswered = False
-
-    def find(self, name: TargetTable) -> _Reading | None:
-        return _Reading(self, name, self.tables[name]) if name in self.tables else None
-
-    def load(self, name: TargetTable) -> _Reading:
-        found = self.find(name)
-        if found is None:
-            raise MissingTable(f"there is no table {name}")
-        return found
-
-    def create(self, name: TargetTable, layout: Layout, properties: Mapping[str, str]) -> None:
-        self.tables[name] = _Metadata(layout, properties)
-
-    def sql_name(self, name: TargetTable) -> str:
-        return f"`lake`.{name.sql}"
-
-    def new_session(self) -> object:
-        return object()
-
-    def change(self, name: TargetTable, **what: Any) -> None:
-        self.tables[name] = replace(self.tables[name], **what)
-
-
-class _Reading:
-    def __init__(self, catalog: _Catalog, name: TargetTable, base: _Metadata) -> None:
-        self.name, self._catalog, self._base = name, catalog, base
-        self.layout, self.snapshot_id = base.layout, base.snapshot
-
-    def property(self, key: str) -> str | None:
-        return self._base.properties.get(key)
-
-    def staged(self, staged_as: str) -> tuple[int, int | None] | None:
-        return self._base.staged.get(staged_as)
-
-    def commit(
-        self,
-        properties: Mapping[str, str],
-        *,
-        layout: Layout | None = None,
-        publish: int | None = None,
-    ) -> None:
-        if self._catalog.between:
-            self._catalog.between.pop(0)()
-        if self._catalog.tables[self.name] is not self._base:
-            raise Moved
-        self._catalog.tables[self.name] = replace(
-            self._base,
-            properties={**self._base.properties, **properties},
-            layout=layout or self._base.layout,
-            snapshot=self._base.snapshot if publish is None else publish,
-        )
-        if self._catalog.unanswered:
-            self._catalog.unanswered = False
-            raise Uncertain
-
-
 class _World:
     """A catalog with one table, and what was staged."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.catalog, self.merged = _Catalog(), list[str]()
+        self.catalog, self.merged = LakeCatalog(), list[str]()
         monkeypatch.setattr(module, "stage", self._stage)
         writer = self.store()
         writer.prepare()
@@ -259,7 +184,7 @@ def test_a_table_that_is_not_as_expected_after_the_commit_stays_refused_until_it
 
     load = world.catalog.load
 
-    def spoiling(name: TargetTable) -> _Reading:
+    def spoiling(name: TargetTable) -> LakeReading:
         found = load(name)
         found.layout = spoiled(found.layout)
         return found

@@ -5,7 +5,11 @@ has neither the schema nor the entry, after it the table has both. The effect of
 computed (``layout_changes``) and committed; then the table is read back and compared. If somebody
 has changed the table so that the statement does not apply to it, the statement is refused with the
 reason. If the table or column that the statement makes was made by somebody before, it is used,
-provided that it accepts the rows.
+provided that it accepts the rows. A statement that would overwrite a change by hand is refused. A
+table that a sink has made is not made again: if it is missing, somebody dropped it.
+
+The state keeps the table that the executed statements make (``texts.decided``). It changes in the
+same commit.
 
 A statement that changes rows becomes a MERGE (``row_changes``). Its staged snapshot and the
 journal's entry are one commit, too.
@@ -13,29 +17,38 @@ journal's entry are one commit, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from shardmerge.connectors.event_log import logger
+from shardmerge.schemas.model.actions import Action, Adoption
 from shardmerge.schemas.model.errors import SourceError, TargetError, TargetLost
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
+from shardmerge.schemas.records.drift import MET_CODE
+from shardmerge.schemas.target.drift import met_text
 from shardmerge.spark_sink.process.failpoints import reach
+from shardmerge.spark_sink.targets.iceberg.staging import new_id, publishable, stage
+from shardmerge.spark_sink.targets.iceberg.store import IcebergStore, repeated
+from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable
+from shardmerge.spark_sink.targets.iceberg.texts.compared_layouts import meeting
+from shardmerge.spark_sink.targets.iceberg.texts.decided import Decided, decided_after
+from shardmerge.spark_sink.targets.iceberg.texts.history import History
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout, difference, misfit
 from shardmerge.spark_sink.targets.iceberg.texts.layout_changes import (
     created,
     layout_after,
     new_layout,
     there_already,
+    with_ids,
 )
 from shardmerge.spark_sink.targets.iceberg.texts.row_changes import merge_sql
 from shardmerge.spark_sink.targets.iceberg.texts.stored import StoredState, statement_key
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace, taken_over
 
-from .staging import new_id, publishable, stage
-from .store import IcebergStore, repeated
-from .tables import IcebergTable
-
+log = logger(__name__)
 DONE = JournalEntry("done")
 _EXECUTED = "executed"
 """How the reason of a refusal begins when the statement was executed nevertheless."""
@@ -55,7 +68,7 @@ class IcebergJournal:
         for table, state in self._store.states().items():
             found |= {_place(table, key): DONE for key in state.done}
             found |= {
-                _place(table, key): JournalEntry("refused", error)
+                _place(table, key): JournalEntry("refused", error, state.codes.get(key, ""))
                 for key, error in state.refused.items()
             }
         return found
@@ -137,38 +150,61 @@ class IcebergJournal:
         state: StoredState,
         key: str,
     ) -> JournalEntry:
-        done = self._store.properties(state.journalled(key, DONE))
+        if state.decided is None and target in self._store.made():
+            what = "is not the table that the sink made" if table is not None else "is missing"
+            text = (
+                f"{target} {what}: somebody dropped it; restore it, or see "
+                f"`shardmerge drift heal {target} --pipeline FILE`"
+            )
+            return self._refuse(table, state, key, text, "SM-3106")
         layout = new_layout(wanted)
         if table is not None:
             if reason := misfit(layout, table.layout):
                 text = f"{target} is there already and does not fit ({reason}); change or drop it"
                 return self._refuse(table, state, key, text)
             self._store.register(target, self._epoch)
-            table.commit(done)
+            decided = Decided(with_ids(layout, table.layout), table.sequence)
+            table.commit(self._done(state, key, decided))
+            self._store.note_made([target], self._epoch)
             return DONE
         self._store.register(target, self._epoch)
         comment = {"comment": wanted.comment} if wanted.comment else {}
+        done = self._done(state, key, Decided(layout))
         reach("statement-begun")
         self._store.catalog.create(target, layout, {**comment, **done})
+        self._store.note_made([target], self._epoch)
         reach("statement-executed")
         return self._verified(target, layout, key)
 
     def _alter(
         self, table: IcebergTable, statement: TargetStatement, state: StoredState, key: str
     ) -> JournalEntry:
-        done = self._store.properties(state.journalled(key, DONE))
+        actions, real = statement.actions, table.layout
         executed = state.refused.get(key, "").startswith(_EXECUTED)
-        reason = there_already(table.layout, statement.actions, executed=executed)
+        reason = there_already(real, actions, executed=executed)
         if reason:
             return self._refuse(table, state, key, reason)
         if reason is not None:
-            table.commit(done)
+            table.commit(self._done(state, key, _decided(state, actions, table, real)))
             return DONE
-        layout = layout_after(table.layout, statement.actions)
+        meets = meeting(state.decided, real, actions)
+        if meets.is_held:
+            columns = [f"{each.subject}: {each.found}" for each in meets.hit]
+            log.warning("wider_columns_kept", target=table.name, columns=columns)
+            table.commit(self._done(state, key, _decided(state, actions, table, real)))
+            return DONE
+        if meets.hit:
+            return self._refuse(table, state, key, met_text(table.name, meets.hit), MET_CODE)
+        layout = layout_after(real, actions)
+        done = self._done(state, key, _decided(state, actions, table, layout))
         reach("statement-begun")
         table.commit(done, layout=layout)
         reach("statement-executed")
         return self._verified(table.name, layout, key)
+
+    def _done(self, state: StoredState, key: str, decided: Decided | None) -> dict[str, str]:
+        """The properties after a statement that was executed."""
+        return self._store.properties(replace(state.journalled(key, DONE), decided=decided))
 
     def _change(
         self,
@@ -205,12 +241,28 @@ class IcebergJournal:
         return entry
 
     def _refuse(
-        self, table: IcebergTable | None, state: StoredState, key: str, reason: str
+        self,
+        table: IcebergTable | None,
+        state: StoredState,
+        key: str,
+        reason: str,
+        code: str = "",
     ) -> JournalEntry:
-        entry = JournalEntry("refused", reason)
+        entry = JournalEntry("refused", reason, code)
         if table is not None and state.refused.get(key) != reason:
             table.commit(self._store.properties(state.journalled(key, entry)))
         return entry
+
+
+def _decided(
+    state: StoredState, actions: Sequence[Action], table: IcebergTable, layout: Layout
+) -> Decided | None:
+    """The decided table after a statement, whose table then has the layout."""
+    if state.decided is None:
+        return None
+    # Only an adoption is about the table's commits, which are costly to read.
+    adopts = any(isinstance(action, Adoption) for action in actions)
+    return decided_after(state.decided, actions, layout, table.history if adopts else History())
 
 
 def _missing(target: TargetTable) -> JournalEntry:
