@@ -38,6 +38,7 @@ from shardmerge.spark_sink.planning.ranges import (
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.process.python_workers import in_worker
 from shardmerge.spark_sink.process.spark_session import SparkStart
+from shardmerge.spark_sink.targets.iceberg.texts.decided import written_columns
 from shardmerge.spark_sink.targets.iceberg.texts.lines import Columns
 from shardmerge.spark_sink.targets.iceberg.texts.merge import (
     SOURCE,
@@ -142,8 +143,9 @@ class IcebergBatches:
     def _apply(self, target: TargetTable, tasks: Sequence[RangeTask]) -> Iterator[RangeResult]:
         table = self._store.catalog.load(target)
         epoch = tasks[0].writer_epoch
-        self._store.state_of(table).fenced(epoch).advanced(map(_untouched, tasks))
-        columns = table.layout.fields
+        state = self._store.state_of(table).fenced(epoch)
+        state.advanced(map(_untouched, tasks))
+        columns = written_columns(table.layout, state.decided)
         with self._lines(tasks, columns) as lines:
             by_key: dict[tuple[str, ...], list[Folded]] = {}
             for folded in lines.folded:

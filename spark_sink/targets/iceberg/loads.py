@@ -41,6 +41,7 @@ from shardmerge.spark_sink.process.job_failures import job_failure
 from shardmerge.spark_sink.process.python_workers import in_worker
 from shardmerge.spark_sink.process.spark_session import SparkStart
 from shardmerge.spark_sink.sources.idle_readers import close_readers
+from shardmerge.spark_sink.targets.iceberg.texts.decided import written_columns
 from shardmerge.spark_sink.targets.iceberg.texts.lines import Columns
 from shardmerge.spark_sink.targets.iceberg.texts.merge import (
     changes_sql,
@@ -154,11 +155,11 @@ class IcebergLoads:
     def _run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:
         own, target = self._own(), order.load.target
         table = own.store.catalog.load(target)
-        own.store.state_of(table).fenced(order.writer_epoch)
+        state = own.store.state_of(table).fenced(order.writer_epoch)
         shard, number = order.load.shard, order.chunk.number
         if not accepts(own.loads.stored(table, shard), order.load, number, order.chunk.base):
             return ChunkResult(shard, number, ChunkEnd.REFUSED)
-        columns = table.layout.fields
+        columns = written_columns(table.layout, state.decided)
         with self._lines(own.session, order, source, columns, small=small) as (read, view):
             if not isinstance(read, ReadChunk):
                 return read
@@ -263,7 +264,7 @@ class IcebergLoads:
             after = finished(stored, order.load, result, base)
             if after is None:
                 return False
-            if table.layout.fields != columns:
+            if written_columns(table.layout, state.decided) != columns:
                 raise Moved
             return table, {**own.store.properties(state), **own.loads.properties(after)}
 

@@ -10,6 +10,8 @@ from typing import Any
 from confluent_kafka import Producer
 
 from shardmerge.agents.coordination import coordinator
+from shardmerge.agents.coordination.adoptions import adopt
+from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.agents.replay.log import Refold
@@ -24,6 +26,7 @@ from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.ddl.apply.statements import apply_alter
 from shardmerge.schemas.ddl.changes import AlterTable
 from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.actions import Adoption
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RowsPolicy
@@ -33,9 +36,11 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Kafka, Pipeline
 from shardmerge.schemas.records import codec
-from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.drift import Adoptions
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
+from shardmerge.spark_sink.driver.drift_watch import DriftWatch
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
 from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
@@ -50,7 +55,9 @@ from .played_line import QUIET_ROUNDS, Line
 
 
 @contextmanager
-def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
+def sink(
+    kind: IcebergKind, pipeline: Pipeline, drift_interval_s: float = 0
+) -> Iterator[Callable[[], bool]]:
     """A new driver of the sink; the function turns it once, and says whether anything moves."""
     bootstrap, format_ = pipeline.kafka.bootstrap_servers, record_format(pipeline.kafka)
     target = kind.open(pipeline)
@@ -65,6 +72,7 @@ def sink(kind: IcebergKind, pipeline: Pipeline) -> Iterator[Callable[[], bool]]:
         pipeline, intake=Intake(pipeline, OffsetReader(Kafka(bootstrap)), tail, format_),
         control=target.state, journal=target.journal(epoch), statements=statements,
         runner=target.batches, publisher=publisher, epoch=epoch, loads=target.loads,
+        drift=DriftWatch(target.drift, target.looks_of_thread, drift_interval_s, epoch),
     )  # fmt: skip
     try:
         driver.load()
@@ -115,7 +123,17 @@ class IcebergLine(Line):
         )  # fmt: skip
         if after is not None:
             self.schemas[shard] = after
-        step = coordinator.decide(self.state, change, SparkDialect())
+        self._take(coordinator.decide(self.state, change, SparkDialect()))
+
+    def adopt(self, adoption: Adoption) -> None:
+        """What the coordinator does with the command ``adopt``."""
+        command = OperatorCommand(
+            ChangeId("commands", 0), self.target, CommandKind.ADOPT, by="ann", ts_ms=0,
+            argument=str(Adoptions((adoption,))),
+        )  # fmt: skip
+        self._take(adopt(self.state, command))
+
+    def _take(self, step: Step) -> None:
         assert step.decision is not None
         self.state = step.state
         value = codec.encode(step.decision)

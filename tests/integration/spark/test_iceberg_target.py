@@ -66,7 +66,7 @@ def test_a_column_that_another_one_dropped_holds_the_rows(contract: Contract) ->
 
     assert hold is not None and "lacks column v" in hold.reason
     entry = writer.execute(2, contract.rename("v", "w"))
-    assert entry.state == "refused" and "no column v" in entry.error
+    assert entry.state == "refused" and "column:v: decided is `v` string" in entry.error
 
 
 def test_a_table_that_somebody_dropped_is_told(contract: Contract) -> None:

@@ -28,7 +28,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.drift import MET_CODE
-from shardmerge.schemas.target.drift import met_text
+from shardmerge.schemas.target.drift_meetings import met_text
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.iceberg.staging import new_id, publishable, stage
 from shardmerge.spark_sink.targets.iceberg.store import IcebergStore, repeated

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.drift import Difference, DriftKind, unread_difference
-from shardmerge.schemas.target.drift import differences, holds_already, met
+from shardmerge.schemas.target.drift import differences
+from shardmerge.schemas.target.drift_meetings import holds_already, met
 from shardmerge.schemas.target.table_state import TABLE, TableState
 from shardmerge.spark_sink.targets.drift_interface import TableComparison
 

@@ -50,11 +50,13 @@ class Decided:
         after: The table's highest sequence number when the sink began to write to it: later
             commits of others are differences.
         adopted: Subject of a difference that is in no schema → its adopted text.
+        others: Ids of adopted columns that no statement has made: the sink writes nothing to them.
     """
 
     layout: Layout
     after: int = 0
     adopted: Mapping[str, str] = field(default_factory=dict)
+    others: frozenset[int] = frozenset()
 
 
 def decided_json(decided: Decided) -> dict[str, Any]:
@@ -64,13 +66,35 @@ def decided_json(decided: Decided) -> dict[str, Any]:
         "last-column-id": decided.layout.last_id,
         "after": decided.after,
         "adopted": dict(sorted(decided.adopted.items())),
+        "others": sorted(decided.others),
     }
 
 
 def read_decided(document: Mapping[str, Any]) -> Decided:
     """The inverse of ``decided_json``."""
     layout = layout_of(json.dumps(document["schema"]), document["last-column-id"])
-    return Decided(layout, document["after"], document["adopted"])
+    others = frozenset(document["others"])
+    return Decided(layout, document["after"], document["adopted"], others)
+
+
+def written_columns(real: Layout, decided: Decided | None) -> tuple[Field, ...]:
+    """The columns of a table to which the sink writes rows.
+
+    It leaves out columns that somebody else has added, so that they keep their values. It keeps
+    those that are NOT NULL, for which it refuses the rows.
+
+    Args:
+        real: The table's columns.
+        decided: The decided table; None while that is not known.
+    """
+    if decided is None:
+        return real.fields
+    return tuple(
+        each
+        for each in real.fields
+        if each.required
+        or (decided.layout.field(each.name) is not None and each.id not in decided.others)
+    )
 
 
 def decided_after(
@@ -89,10 +113,12 @@ def decided_after(
         case [Adoption() as adoption]:
             return _adopted(decided, adoption, real, history)
         case [ColumnAddition(column=column)]:
-            if layout.field(column.name) is None:
-                there = real.field(column.name)
+            there, known = real.field(column.name), layout.field(column.name)
+            if known is None:
                 added = field_of(column, real.last_id if there is None else there.id)
                 layout = replace(layout, fields=(*layout.fields, added))
+            else:
+                decided = replace(decided, others=decided.others - {known.id})
         case [ColumnRemoval(name=name)]:
             fields = tuple(f for f in layout.fields if f.name.lower() != name.lower())
             layout = replace(layout, fields=fields)
@@ -119,8 +145,10 @@ def _adopted(decided: Decided, adoption: Adoption, real: Layout, history: Histor
         return decided
     before = decided.layout.fields
     named = decided.layout.field(name)
+    if named is None:
+        layout = replace(decided.layout, fields=(*before, there))
+        return replace(decided, layout=layout, others=decided.others | {there.id})
     fields = tuple(there if each is named else each for each in before)
-    fields = fields if named is not None else (*before, there)
     return replace(decided, layout=replace(decided.layout, fields=fields))
 
 

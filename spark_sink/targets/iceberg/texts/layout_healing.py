@@ -175,10 +175,17 @@ class _Column:
         if wanted is None:
             return _with(layout, fields)
         if there is None:
-            return _with(layout, [*fields, self._restored(wanted)])
+            place = self._place(wanted, fields)
+            return _with(layout, [*fields[:place], self._restored(wanted), *fields[place:]])
         kind = wanted.type if can_widen(there.type, wanted.type) else there.type
         healed = replace(there, type=kind, required=there.required and wanted.required)
         return _with(layout, [healed if f.id == there.id else f for f in fields])
+
+    def _place(self, wanted: Field, fields: Sequence[Field]) -> int:
+        """Where the column stood: behind the nearest column before it that is there."""
+        decided = [each.id for each in self.compared.decided.fields]
+        before = set(decided[: decided.index(wanted.id)])
+        return max((n for n, each in enumerate(fields, 1) if each.id in before), default=0)
 
     def _restored(self, wanted: Field) -> Field:
         """A column that comes back. It can be NOT NULL only if every row has a value for it."""

@@ -20,7 +20,7 @@ from .encoders import Unwritable, encoding_of
 from .layout import Field
 
 Columns: TypeAlias = tuple[Field, ...]
-"""A table's columns, in the table's order, which is also the order of the cells in a line."""
+"""The columns of a table that are written, in the table's order: also that of a line's cells."""
 CELLS_FROM = 2
 """Index of the first cell in a line."""
 MARK_OF_LINES = "["

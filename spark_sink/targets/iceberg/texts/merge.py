@@ -65,8 +65,8 @@ def merge_sql(
 
     Args:
         table: Its quoted name.
-        columns: All columns of the table. A column that a row does not have becomes NULL, so a row
-            in the target depends only on its last image.
+        columns: The columns of the table that the sink writes. One that a row does not have becomes
+            NULL, so a row in the target depends only on its last image. Others keep their values.
         key: The columns that tell rows apart.
         changes: See ``changes_sql``.
         within: A condition that every row of the table fulfils that a change is about: see

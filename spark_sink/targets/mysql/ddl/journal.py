@@ -43,7 +43,7 @@ from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.drift import MET_CODE
-from shardmerge.schemas.target.drift import holds_already, met, met_text
+from shardmerge.schemas.target.drift_meetings import holds_already, met, met_text
 from shardmerge.schemas.target.table_comparison import difference, is_same, misfit
 from shardmerge.schemas.target.table_state import state_after
 from shardmerge.spark_sink.process.failpoints import reach

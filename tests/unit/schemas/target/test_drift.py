@@ -13,14 +13,8 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import Check
 from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
 from shardmerge.schemas.records.earlier_statements import actions_of
-from shardmerge.schemas.target.drift import (
-    adoption_of,
-    checked_adoption,
-    differences,
-    holds_already,
-    met,
-    met_text,
-)
+from shardmerge.schemas.target.drift import adoption_of, checked_adoption, differences
+from shardmerge.schemas.target.drift_meetings import holds_already, met, met_text
 from shardmerge.schemas.target.table_state import TableState, executed_state, state_after
 from tests.strategies import table
 

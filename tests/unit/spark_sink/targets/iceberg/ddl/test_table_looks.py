@@ -19,6 +19,7 @@ from shardmerge.spark_sink.targets.iceberg.ddl.journal import IcebergJournal
 from shardmerge.spark_sink.targets.iceberg.ddl.table_looks import IcebergLooks, LayoutComparer
 from shardmerge.spark_sink.targets.iceberg.store import IcebergStore
 from shardmerge.spark_sink.targets.iceberg.texts.compared_layouts import ComparedLayout
+from shardmerge.spark_sink.targets.iceberg.texts.decided import written_columns
 from shardmerge.spark_sink.targets.iceberg.texts.history import History, Snapshot
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.interface import JournalEntry
@@ -173,7 +174,7 @@ def test_a_dropped_column_comes_back_with_its_id_and_so_with_its_values(world: W
     world.alter(ID, N)
     assert world.heal() == ["restore the column `a` string, field 2"]
     assert world.kinds == {}
-    assert world.layout.field("a") == A
+    assert world.layout.fields == (ID, A, N), "and where it stood"
 
 
 def test_a_restored_column_is_not_null_only_if_every_row_has_it(world: World) -> None:
@@ -337,6 +338,21 @@ def test_what_is_adopted_counts_as_decided(
     assert world.kinds == {}
     world.alter(ID, A)
     assert world.kinds[subject] == "missing"
+
+
+def test_a_column_of_others_is_written_only_when_a_statement_adds_it(world: World) -> None:
+    more, must = Field(4, "x", "int"), Field(5, "y", "int", required=True)
+    world.alter(ID, A, N, more, must)
+
+    def written_now() -> tuple[Field, ...]:
+        return written_columns(world.layout, world.store().states()[T].decided)
+
+    assert written_now() == (ID, A, N, must)
+    assert world.adopt(2, "column:x") == DONE
+    assert written_now() == (ID, A, N, must)
+    assert world.execute(3, "ALTER TABLE `m`.`t` ADD COLUMN `x` int") == DONE
+    assert written_now() == (ID, A, N, more, must)
+    assert written_columns(world.layout, None) == world.layout.fields
 
 
 def test_identifier_fields_are_adopted(world: World) -> None:

@@ -10,6 +10,8 @@ from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
+from shardmerge.spark_sink.targets.iceberg.texts.decided import Decided
+from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     StoredState,
     from_json,
@@ -21,6 +23,10 @@ from shardmerge.spark_sink.targets.interface import JournalEntry
 TABLE = TargetTable("m", "t")
 STATEMENTS = st.builds(statement_key, st.integers(1, 10**6), st.integers(0, 99))
 NAMES, NUMBERS = st.text(max_size=9), st.integers(0, 99)
+FIELDS = st.builds(Field, NUMBERS, NAMES, st.sampled_from(["int", "decimal(9, 2)"]), st.booleans())
+LAYOUTS = st.builds(
+    Layout, st.lists(FIELDS, max_size=3).map(tuple), NUMBERS, st.lists(NUMBERS).map(tuple)
+)
 STATES = st.builds(
     StoredState,
     st.integers(0, 10**6),
@@ -33,6 +39,11 @@ STATES = st.builds(
     st.integers(0, 2**62),
     st.frozensets(STATEMENTS),
     st.dictionaries(STATEMENTS, st.text()),
+    st.dictionaries(STATEMENTS, st.text()),
+    st.one_of(
+        st.none(),
+        st.builds(Decided, LAYOUTS, NUMBERS, st.dictionaries(NAMES, NAMES), st.frozensets(NUMBERS)),
+    ),
 )
 
 
@@ -100,8 +111,9 @@ def test_offsets_move_back_too() -> None:
 
 
 def test_a_refused_statement_may_be_executed_later() -> None:
-    state = StoredState().journalled("2.0", JournalEntry("refused", "why"))
+    state = StoredState().journalled("2.0", JournalEntry("refused", "why", "SM-6806"))
     assert (state.done, state.refused) == (frozenset(), {"2.0": "why"})
+    assert state.codes == {"2.0": "SM-6806"}
 
     state = state.journalled("2.0", JournalEntry("done"))
-    assert (state.done, state.refused) == (frozenset({"2.0"}), {})
+    assert (state.done, state.refused, state.codes) == (frozenset({"2.0"}), {}, {})
