@@ -128,7 +128,7 @@ class IcebergLine(Line):
     def adopt(self, adoption: Adoption) -> None:
         """What the coordinator does with the command ``adopt``."""
         command = OperatorCommand(
-            ChangeId("commands", 0), self.target, CommandKind.ADOPT, by="ann", ts_ms=0,
+            ChangeId("commands", self.change()), self.target, CommandKind.ADOPT, by="ann", ts_ms=0,
             argument=str(Adoptions((adoption,))),
         )  # fmt: skip
         self._take(adopt(self.state, command))
