@@ -142,6 +142,11 @@ class _Column:
             there = None
         if wanted is None:
             return
+        if there is None and (taken := self._taken(wanted)):
+            yield Healing(
+                self.subject, "", reason=f"rename the column {taken} back: it was adopted"
+            )
+            return
         if there is None:
             sql = f"restore the column {definition(self._restored(wanted))}, field {wanted.id}"
             yield Healing(self.subject, sql, self._lost(wanted))
@@ -174,12 +179,19 @@ class _Column:
             there = None
         if wanted is None:
             return _with(layout, fields)
+        if there is None and self._taken(wanted):
+            return _with(layout, fields)
         if there is None:
             place = self._place(wanted, fields)
             return _with(layout, [*fields[:place], self._restored(wanted), *fields[place:]])
         kind = wanted.type if can_widen(there.type, wanted.type) else there.type
         healed = replace(there, type=kind, required=there.required and wanted.required)
         return _with(layout, [healed if f.id == there.id else f for f in fields])
+
+    def _taken(self, wanted: Field) -> str:
+        """The name under which the table still has the column; "" when it has not."""
+        real = self.compared.real.fields
+        return next((each.name for each in real if each.id == wanted.id), "")
 
     def _place(self, wanted: Field, fields: Sequence[Field]) -> int:
         """Where the column stood: behind the nearest column before it that is there."""

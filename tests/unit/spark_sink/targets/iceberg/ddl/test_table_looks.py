@@ -201,6 +201,14 @@ def test_a_renamed_column_gets_its_name_back(world: World) -> None:
     assert noted == f'["{rename} (healed by ann)"]'
 
 
+def test_a_column_that_was_renamed_and_adopted_is_not_made_twice(world: World) -> None:
+    world.alter(ID, replace(A, name="b"), N)
+    assert world.adopt(2, "column:b") == DONE
+    assert world.kinds == {"column:a": "missing"}
+    assert world.heal() == ["rename the column b back: it was adopted"]
+    assert world.layout.fields == (ID, replace(A, name="b"), N)
+
+
 def test_a_column_that_took_the_name_of_another_is_replaced_by_it(world: World) -> None:
     world.alter(ID, A, Field(7, "n", "int"))
     assert world.heal() == [
