@@ -36,6 +36,8 @@ from .table_state import (
 
 _BOUNDED = re.compile(r"partition by (range|list)\b", re.IGNORECASE)
 """Kinds of partitions that can lack a partition for a row. The server then refuses the row."""
+_FIELD = re.compile(r", field [0-9]+\Z")
+"""How the text of a column of an Iceberg table ends that ``Column`` cannot describe: its id."""
 _HARMLESS, _REFUSES = DriftKind.HARMLESS, DriftKind.REFUSES
 _VALUES, _MISSING = DriftKind.VALUES, DriftKind.MISSING
 _IN_NO_SCHEMA = frozenset(
@@ -201,7 +203,7 @@ def checked_adoption(adoption: Adoption) -> Adoption:
         # An Iceberg table shows a column as Spark does.
         isinstance(part, Column) and column_text(part) == adoption.definition
     )
-    is_other_column = kind == "column" and adoption.definition != ""
+    is_other_column = kind == "column" and _FIELD.search(adoption.definition) is not None
     apart = (kind in _IN_NO_SCHEMA or is_other_column) and part is None
     if not ((kind in value and named and is_same) or apart):
         raise ContractError(

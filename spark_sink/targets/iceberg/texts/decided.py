@@ -185,10 +185,14 @@ def _other_columns(decided: Layout, real: Layout) -> dict[str, tuple[OtherColumn
         there = real.field(wanted.name)
         if there is not None and there.id != wanted.id:
             found[f"column:{wanted.name.lower()}"] = (
-                OtherColumn(f"{definition(wanted)}, field {wanted.id}", wanted.required),
-                OtherColumn(f"{definition(there)}, field {there.id}", there.required),
+                _other_column(wanted),
+                _other_column(there),
             )
     return found
+
+
+def _other_column(column: Field) -> OtherColumn:
+    return OtherColumn(f"{definition(column)}, field {column.id}", column.required)
 
 
 def _state(
@@ -199,7 +203,7 @@ def _state(
     for each in layout.fields:
         kind = type_of(spark_name(each.type))
         if kind is None:
-            apart[f"column:{each.name.lower()}"] = OtherColumn(definition(each), each.required)
+            apart[f"column:{each.name.lower()}"] = _other_column(each)
         else:
             default = None if each.required else NULL_DEFAULT
             columns.append(Column(each.name, kind, not each.required, default))

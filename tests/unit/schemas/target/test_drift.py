@@ -84,6 +84,9 @@ def test_a_missing_table_is_one_difference_that_cannot_be_adopted() -> None:
         ("partitioning", "PARTITION BY RANGE (`id`)", DriftKind.REFUSES),
         ("partitioning", "PARTITION BY HASH (`id`)", DriftKind.HARMLESS),
         ("partitioning", "PARTITION BY HASH (`list_id`)", DriftKind.HARMLESS),
+        ("rows", "append by spark, snapshot 5", DriftKind.VALUES),
+        ("rollback", "without the rows of snapshot 5", DriftKind.VALUES),
+        ("identifier", "(`id`)", DriftKind.HARMLESS),
     ],
 )
 def test_what_no_schema_has(subject: str, text: str, kind: DriftKind) -> None:
