@@ -23,7 +23,7 @@ from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.schemas.target.drift import adoption_of
 from shardmerge.schemas.target.drift_healing import Healing
 
-from .drift_reader import DriftReader, TargetDrift, drift_of, open_reader
+from .drift_reader import DriftReader, TargetDrift, open_reader
 from .drift_shapes import healing_lines, lines, planned, shown
 
 _only_option = click.option(
@@ -51,7 +51,8 @@ def show(target: TargetTable | None, path: Path, as_json: bool) -> None:
     The command compares the tables now. The sink also compares them from time to time, so the
     command can say since when a difference is there.
 
-    An Iceberg target is read by a Spark that is started for this.
+    An Iceberg target is read by a Spark that is started for this. A target that was cut over is not
+    compared: its table is its applications'.
 
     Ends with 0 when nothing differs, or no difference does harm to rows; with 1 when a difference
     can do harm, or a table is not compared; with 2 when the call or the pipeline file is wrong;
@@ -59,16 +60,21 @@ def show(target: TargetTable | None, path: Path, as_json: bool) -> None:
     """
     with telling_errors():
         pipeline = read_pipeline(path)
-        found = drift_of(pipeline, None if target is None else [target], path)
-        if target is not None and not found:
-            raise _unknown(target)
+        with open_reader(pipeline, path) as reader:
+            if target is not None:
+                found, cut_over = [_known(reader, target)], list[TargetTable]()
+            else:
+                known, cut_over = reader.targets(), sorted(reader.cut_over())
+                found = [reader.read(each) for each in known if each not in cut_over]
         for each in found:
             if as_json:
                 print_json(shown(each))
                 continue
             for line in lines(shown(each)):
                 click.echo(line)
-        if not found and not as_json:
+        for name in cut_over:
+            click.echo(f"{name}: was cut over, and is not compared", err=True)
+        if not (found or cut_over or as_json):
             click.echo("the sink has made no table yet")
     raise SystemExit(ExitCode.GOOD if all(each.is_clean for each in found) else ExitCode.FOUND)
 
@@ -171,16 +177,18 @@ def adopt(
 
 def _known(reader: DriftReader, target: TargetTable) -> TargetDrift:
     if target not in reader.targets():
-        raise _unknown(target)
+        raise ConfigError(
+            f"the sink of this pipeline has made no table {target}",
+            hint="shardmerge drift --pipeline FILE lists the tables that it made",
+            code="SM-5601",
+        )
+    if target in reader.cut_over():
+        raise ConfigError(
+            f"{target} was cut over: its applications may change the table",
+            hint="`shardmerge cutover TARGET --undo` takes it back, see docs/how-to/cut-over.md",
+            code="SM-6810",
+        )
     return reader.read(target)
-
-
-def _unknown(target: TargetTable) -> ConfigError:
-    return ConfigError(
-        f"the sink of this pipeline has made no table {target}",
-        hint="shardmerge drift --pipeline FILE lists the tables that it made",
-        code="SM-5601",
-    )
 
 
 def _named(found: TargetDrift, subjects: Sequence[str], *, harmless: bool) -> tuple[str, ...]:

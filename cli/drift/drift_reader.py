@@ -61,6 +61,14 @@ class DriftReader(Protocol):
         """
         ...
 
+    def cut_over(self) -> Collection[TargetTable]:
+        """The targets that were handed over to applications: these may change the tables.
+
+        Raises:
+            TargetError: The target does not answer.
+        """
+        ...
+
     def read(self, target: TargetTable) -> TargetDrift:
         """Compare the table of one target.
 

@@ -47,6 +47,10 @@ class LakeDriftReader:
         """See ``DriftReader``."""
         return self._comparer.store.made()
 
+    def cut_over(self) -> Collection[TargetTable]:
+        """See ``DriftReader``; an Iceberg target cannot be cut over."""
+        return ()
+
     def read(self, target: TargetTable) -> TargetDrift:
         """See ``DriftReader``."""
         known = self._times().get(target, ())

@@ -11,6 +11,7 @@ from shardmerge.schemas.records.drift import Difference, with_times
 from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.drift_healing import Healing, healing
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import (
     ComparedTable,
@@ -40,6 +41,7 @@ class ServerDriftReader:
         self._pipeline = pipeline.name
         self._dialect: Dialect = dialect_of(target.kind, target.version)
         control = ControlStore(self._session, target.control_database, pipeline.name)
+        self._control = control
         self._store = MySqlDriftStore(self._session, control, pipeline.name)
         self._comparer = TableComparer(
             self._session, control.table("ddl_journal"), pipeline.name, pipeline.sink.drift_ignore
@@ -65,6 +67,11 @@ class ServerDriftReader:
                     code="SM-5601",
                 ) from error
             raise
+
+    def cut_over(self) -> Collection[TargetTable]:
+        """See ``DriftReader``."""
+        closed = self._control.closed_targets()
+        return [target for target, why in closed.items() if why is Closing.CUT_OVER]
 
     def read(self, target: TargetTable) -> TargetDrift:
         """See ``DriftReader``."""

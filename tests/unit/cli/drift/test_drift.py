@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from shardmerge.cli.drift import drift as module
 from shardmerge.cli.drift.drift import drift
 from shardmerge.cli.drift.drift_reader import TargetDrift
 from shardmerge.cli.drift.drift_shapes import healing_lines, lines, planned, shown
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.drift import Difference, DriftKind, with_times
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 from shardmerge.schemas.target.drift import differences
 from shardmerge.schemas.target.drift_healing import Healing, healing
 from shardmerge.schemas.target.table_state import TableState
 from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import ComparedTable
+from tests.recorded import pipeline
 from tests.strategies import table
 
 T = TargetTable("m", "t")
@@ -121,6 +125,9 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def cut_over(self) -> list[TargetTable]:
+        return []
+
     def targets(self) -> list[TargetTable]:
         return [T]
 
@@ -148,3 +155,40 @@ def test_healing_what_cannot_be_read_says_what_was_seen(
     told = CliRunner().invoke(drift, call)
     assert told.exit_code == 1
     assert "heal by hand: it is not a table but a view; remove that by hand" in told.output
+
+
+class CutOver:
+    """A reader of one target that was cut over, and of one that was not."""
+
+    def targets(self) -> list[TargetTable]:
+        return [T, TargetTable("m", "u")]
+
+    def cut_over(self) -> list[TargetTable]:
+        return [T]
+
+    def read(self, target: TargetTable) -> TargetDrift:
+        assert target != T
+        return drifted("id INT PRIMARY KEY", "id INT PRIMARY KEY")
+
+
+@pytest.fixture
+def after_a_cut_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(module, "open_reader", lambda *_: nullcontext(CutOver()))
+    path = tmp_path / "pipeline.toml"
+    path.write_text(pipeline_text(pipeline()), encoding="utf-8")
+    return path
+
+
+def test_a_target_that_was_cut_over_is_not_compared(after_a_cut_over: Path) -> None:
+    found = CliRunner().invoke(drift, ["show", "--pipeline", str(after_a_cut_over)])
+    assert found.exit_code == 0, found.output
+    assert "m.t: was cut over, and is not compared" in found.stderr
+
+
+@pytest.mark.parametrize("words", [["show"], ["heal", "--yes"], ["adopt"]])
+def test_a_target_that_was_cut_over_is_neither_healed_nor_adopted(
+    after_a_cut_over: Path, words: list[str]
+) -> None:
+    found = CliRunner().invoke(drift, [*words, "m.t", "--pipeline", str(after_a_cut_over)])
+    assert found.exit_code == 2, found.output
+    assert "SM-6810" in found.stderr

@@ -152,9 +152,7 @@ def moved(
         return ServerBefore(gtids_of(left), is_read_only=True, server_id="1") if left else None
 
     rest = cast(ConnectRest, cluster)
-    servers = Servers(
-        ask, before, lambda _: frozenset(delivered), lambda *_: binlog, lambda *_: 1
-    )
+    servers = Servers(ask, before, lambda _: frozenset(delivered), lambda *_: binlog, lambda *_: 1)
     wanted = replace(source, host=host)
     return Move(
         path, parsed, source, wanted, rest=rest, servers=servers, wishes=Wishes(**wishes)
