@@ -63,6 +63,7 @@ class LakeReading:
     def __init__(self, catalog: LakeCatalog, name: TargetTable, base: Metadata) -> None:
         self.name, self._catalog, self._base = name, catalog, base
         self.layout, self.snapshot_id = base.layout, base.snapshot
+        self.location = repr(base)
         self.history, self.sequence = base.history, base.history.sequence
 
     def property(self, key: str) -> str | None:

@@ -93,6 +93,11 @@ class IcebergTable:
         return None if snapshot is None else int(snapshot.snapshotId())
 
     @property
+    def location(self) -> str:
+        """Where this metadata is stored: every commit stores it in another place."""
+        return str(self._base.metadataFileLocation())
+
+    @property
     def sequence(self) -> int:
         """The highest sequence number that a snapshot ever had."""
         return int(self._base.lastSequenceNumber())

@@ -10,7 +10,6 @@ from typing import Any
 from confluent_kafka import Producer
 
 from shardmerge.agents.coordination import coordinator
-from shardmerge.agents.coordination.adoptions import adopt
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.handling.effects import Send
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
@@ -131,7 +130,7 @@ class IcebergLine(Line):
             ChangeId("commands", self.change()), self.target, CommandKind.ADOPT, by="ann", ts_ms=0,
             argument=str(Adoptions((adoption,))),
         )  # fmt: skip
-        self._take(adopt(self.state, command))
+        self._take(coordinator.obey(self.state, command, SparkDialect()))
 
     def _take(self, step: Step) -> None:
         assert step.decision is not None

@@ -15,11 +15,8 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.target.drift_healing import Healing
 from shardmerge.schemas.target.table_state import TABLE
 from shardmerge.spark_sink.targets.iceberg.store import repeated
-from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable
 from shardmerge.spark_sink.targets.iceberg.texts.compared_layouts import (
     ComparedLayout,
-    compared_layout,
-    missing_table,
     no_table,
 )
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout
@@ -76,7 +73,7 @@ def heal(
 
     def commit() -> None:
         table = store.catalog.find(target)
-        compared = _compared(comparer, table)
+        compared = comparer.compare_reading(table)
         steps, layout = plan_of(compared, target, subjects)
         if steps != tuple(planned):
             raise TargetError(
@@ -94,10 +91,3 @@ def heal(
         store.forget_made(target)
         return no_table()
     return comparer.compare(target, kept)
-
-
-def _compared(comparer: LayoutComparer, table: IcebergTable | None) -> ComparedLayout:
-    if table is None:
-        return missing_table()
-    decided = comparer.store.state_of(table).decided
-    return compared_layout(decided, table.layout, table.history)

@@ -1,7 +1,8 @@
 """Compares the tables of an Iceberg target with their decisions, from their metadata alone.
 
 A look loads the metadata of each table, as every batch does. No file of rows is read, and Spark
-runs no job.
+runs no job. A table is compared only if there was a commit, or a statement was begun on it, since
+its last comparison.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.drift import Difference
 from shardmerge.spark_sink.targets.drift_interface import Look
 from shardmerge.spark_sink.targets.iceberg.store import IcebergStore
+from shardmerge.spark_sink.targets.iceberg.tables import IcebergTable
 from shardmerge.spark_sink.targets.iceberg.texts.compared_layouts import (
     ComparedLayout,
     compared_layout,
@@ -52,7 +54,12 @@ class LayoutComparer:
             TargetError: The catalog is away (``retryable``).
             ContractError: The state in the table's properties is not readable.
         """
-        table = self.store.catalog.find(target)
+        return self.compare_reading(self.store.catalog.find(target), kept)
+
+    def compare_reading(
+        self, table: IcebergTable | None, kept: Sequence[Difference] = ()
+    ) -> ComparedLayout:
+        """As ``compare``, for a table that was just read; None for one that is missing."""
         if table is None:
             return missing_table()
         decided = self.store.state_of(table).decided
@@ -65,6 +72,8 @@ class IcebergLooks:
     def __init__(self, comparer: LayoutComparer) -> None:
         self._comparer = comparer
         self._left: set[TargetTable] = set()
+        self._compared: dict[TargetTable, tuple[int, str]] = {}
+        """Table → its number, and where its metadata was, when it was last compared."""
 
     def look(self, tables: Mapping[TargetTable, int]) -> Look:
         """See ``interface.TableLooks``."""
@@ -73,15 +82,27 @@ class IcebergLooks:
         known = self._comparer.kept.load()
         result: dict[TargetTable, tuple[Difference, ...]] = {}
         failed: dict[TargetTable, Exception] = {}
+        unchanged: set[TargetTable] = set()
         for target in now:
             try:
-                result[target] = self._comparer.compare(target, known.get(target, ())).differences
+                table = self._comparer.store.catalog.find(target)
+                seen = (tables[target], "" if table is None else table.location)
+                if table is not None and self._compared.get(target) == seen:
+                    unchanged.add(target)
+                    continue
+                compared = self._comparer.compare_reading(table, known.get(target, ()))
+                result[target], self._compared[target] = compared.differences, seen
             except Exception as error:  # It is told of this table; the others are compared.
+                self._compared.pop(target, None)
                 if isinstance(error, TargetError) and error.retryable:
-                    self._left = set()
+                    self._begin_anew()
                     raise
                 failed[target] = error
-        return Look(result, len(self._left), failed=failed)
+        return Look(result, len(self._left), unchanged, failed)
+
+    def _begin_anew(self) -> None:
+        """Forget what was compared: the look that failed tells nothing of it."""
+        self._left, self._compared = set(), {}
 
     def close(self) -> None:
         """See ``interface.TableLooks``: all threads share Spark's JVM."""

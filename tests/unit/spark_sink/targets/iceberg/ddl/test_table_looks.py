@@ -497,8 +497,21 @@ def test_a_look_compares_some_tables_and_the_next_one_the_others(
     second = looks.look({T: 0, missing: 0})
     assert second.left == 0
     assert [each.kind for each in second.compared[missing]] == [DriftKind.MISSING]
-    assert looks.look({T: 0}).compared == {T: ()}
     looks.close()
+
+
+def test_a_table_is_compared_again_only_after_a_commit_or_a_statement(world: World) -> None:
+    looks = IcebergLooks(world.comparer)
+    assert looks.look({T: 0}).compared == {T: ()}
+    again = looks.look({T: 0})
+    assert (again.compared, again.unchanged) == ({}, {T})
+    assert looks.look({T: 1}).compared == {T: ()}
+    world.alter(ID, A)
+    [found] = looks.look({T: 1}).compared[T]
+    assert found.subject == "column:n"
+    del world.catalog.tables[T]
+    for _ in range(2):
+        assert [each.subject for each in looks.look({T: 1}).compared[T]] == ["table"]
 
 
 def test_a_table_that_cannot_be_read_keeps_no_other_one_waiting(world: World) -> None:
