@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from shardmerge.agents.preview.simulated_agents import AgentsState
-from shardmerge.agents.web import asking, server
+from shardmerge.agents.web import answers, asking, server
 from tests.example_pages import ORDERS, example
 from tests.served_pages import ExamplePresent, status_web
 
@@ -42,7 +42,7 @@ def test_json_is_made_beside_the_agents_event_loop(
     rest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     makers: list[int] = []
-    real = server.json_answer
+    real = answers.json_answer
 
     def noted(value: Any, *, status: int = 200) -> web.Response:
         makers.append(threading.get_ident())
