@@ -239,13 +239,14 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: stop.set())
     names = [connector_name(pipeline, source) for source in pipeline.sources]
     try:
+        if options.create:
+            check_admitted(pipeline.kafka)
         rest, *others = (ConnectRest.of(pipeline.connect, patience_s=10.0) for _ in range(4))
         repairs = repairs_of(pipeline, rest)
         rereads = RereadWatch(pipeline, others[0], repairs)
         readings = ReadingWatch(pipeline, others[1], repairs)
         runs = [partial(watch.run, stop, options.interval) for watch in (rereads, readings)]
         if options.create:
-            check_admitted(pipeline.kafka)
             runs.append(partial(MakingWatch(pipeline, others[2], repairs).run, stop))
     except ShardMergeError as error:
         log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
