@@ -39,7 +39,6 @@ def test_a_target_tells_its_state_and_what_needs_somebody_as_its_page_does():
     assert target.progress is not None
     hours_later = plain.target_answer(target, NOW_MS + 6 * 3_600_000)
     assert hours_later.state == "silent"
-    assert target.progress is not None
     assert hours_later.needs[0].since_ms == target.progress.ts_ms
 
 
