@@ -1,6 +1,7 @@
 """How long rows or DDL stand when a part is killed, and whether a row is lost or comes twice.
 
-Usage: ``python benchmarks/failover.py [--parts sink,agents,source:5,connect] [--rounds 20]``
+Usage: ``python benchmarks/failover.py [--parts sink,agents,source:5,connect,watchdog]
+[--rounds 20]``
 
 A line of its own: two shards on two servers, two sinks with ``--standby``, two agents' workers, the
 watchdog, and writers that insert, change and delete all the time. Each round kills one process with
@@ -13,6 +14,9 @@ which waits then:
   promoted, and ``shardmerge source move`` called. Recovered: as for the sink, with a row that was
   written to the replica.
 * ``connect``: the only Connect worker, which is started again at once. Recovered: as for the sink.
+* ``watchdog``: the process that runs with ``--create``, while a source is away and the task of its
+  connector has failed. Whatever started it starts it again. Then the source comes back. Recovered:
+  as for the sink, with a row of that source: the new watchdog has started its task.
 
 At the end the tables are compared, one with a primary key and one without: there a row that came
 twice would be there twice.
@@ -45,9 +49,10 @@ import pymysql
 
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.local.line import Line
 from shardmerge.local.servers.mysql import PASSWORD, USER
-from shardmerge.local.servers.processes import ProcessSpec
+from shardmerge.local.servers.processes import ProcessSpec, Supervisor
 from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.local.sigterm import end_on_sigterm
@@ -60,7 +65,7 @@ ROUTES = (
     RoutingRule(".*", "app", "tbl", "merged", "tbl"),
     RoutingRule(".*", "app", "log", "merged", "log"),
 )
-PARTS = ("sink", "agents", "source", "connect")
+PARTS = ("sink", "agents", "source", "connect", "watchdog")
 BOUND_S = 180.0
 _STILL_S = 60.0
 """Rows that do not come within so many seconds in which no other comes are lost."""
@@ -214,7 +219,14 @@ class Pipeline:
 
     def kill(self, name: str) -> float:
         """``kill -9`` one process alone; returns when, by a monotonic clock."""
-        pid = self.stack.supervisor.pid(name)
+        return self._kill(self.stack.supervisor, name)
+
+    def kill_watchdog(self) -> float:
+        """As ``kill``, for the process that ``shardmerge run`` has started."""
+        return self._kill(Supervisor(self.line.directory / "watchdog"), "watchdog")
+
+    def _kill(self, supervisor: Supervisor, name: str) -> float:
+        pid = supervisor.pid(name)
         assert pid is not None, name
         os.kill(pid, signal.SIGKILL)
         killed = time.monotonic()
@@ -399,11 +411,35 @@ def connect_rounds(made: Pipeline, rounds: int) -> Iterator[float]:
         yield time.monotonic() - killed
 
 
+def watchdog_rounds(made: Pipeline, rounds: int) -> Iterator[float]:
+    """Kill the watchdog while the second source is away and its connector's task has failed."""
+    writer, pipeline = made.writers[1], made.line.pipeline
+    name = connector_name(pipeline, pipeline.sources[1])
+    for _ in range(rounds):
+        time.sleep(random.uniform(0.5, 2.5))
+        writer.rest()
+        made.kill("source2")
+        with closing(ConnectRest.of(pipeline.connect)) as rest:
+            rest.restart(name)  # a task that starts while its server is down fails at once
+            wait(partial(_has_failed, rest, name), "failed task")
+        killed, last = made.kill_watchdog(), writer.last
+        made.stack.start("source2")
+        writer.go_on()
+        made.until_row(writer, last)
+        yield time.monotonic() - killed
+
+
+def _has_failed(rest: ConnectRest, name: str) -> bool:
+    status = rest.status(name)
+    return status is not None and status.is_failed
+
+
 ROUNDS = {
     "sink": sink_rounds,
     "agents": agents_rounds,
     "source": source_rounds,
     "connect": connect_rounds,
+    "watchdog": watchdog_rounds,
 }
 
 
