@@ -127,8 +127,8 @@ class IcebergLine(Line):
     def adopt(self, adoption: Adoption) -> None:
         """What the coordinator does with the command ``adopt``."""
         command = OperatorCommand(
-            ChangeId("commands", self.change()), self.target, CommandKind.ADOPT, by="ann", ts_ms=0,
-            argument=str(Adoptions((adoption,))),
+            ChangeId("commands", self.state.version), self.target, CommandKind.ADOPT,
+            argument=str(Adoptions((adoption,))), by="ann", ts_ms=0,
         )  # fmt: skip
         self._take(coordinator.obey(self.state, command, SparkDialect()))
 
