@@ -19,6 +19,7 @@ STANDBYS = 8
 """So many waiting sinks are shown; more may wait."""
 SESSIONS = 256
 """So many sessions of a pipeline's sinks can be found by their locks."""
+_MARKS_TRIED = 8
 NO_FUNCTION = 1305
 """A server's error when it has no function of that name."""
 
@@ -57,6 +58,22 @@ def session_mark(control_database: str, pipeline: str) -> str:
 def session_names(mark: str) -> tuple[str, ...]:
     """The names: each session that writes has the lock of one of them."""
     return tuple(f"{mark}{number}" for number in range(SESSIONS))
+
+
+def take_mark(
+    query: Callable[[str, Sequence[object]], Sequence[tuple[Any, ...]]], mark: str
+) -> None:
+    """Take the lock of one of ``session_names``, if one of some of them is free.
+
+    Args:
+        query: Asks on the session.
+        mark: Beginning of the names.
+    """
+    sql = "SELECT GET_LOCK(CONCAT(%s, (CONNECTION_ID() + %s) %% %s), 0)"
+    for attempt in range(_MARKS_TRIED):
+        ((got,),) = query(sql, (mark, attempt, SESSIONS))
+        if got == 1:
+            return
 
 
 def names_of(pipeline: Pipeline) -> tuple[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -38,6 +39,16 @@ NOT_ADMITTED = frozenset(
 
 Source: MySQL 8.0 Error Message Reference.
 """
+
+
+_KEEP_ALIVE = {
+    "TCP_KEEPIDLE": 30,
+    "TCP_KEEPINTVL": 10,
+    "TCP_KEEPCNT": 5,
+    "TCP_USER_TIMEOUT": 80_000,
+}
+"""Seconds of silence before the first probe; seconds between probes; number of probes; milliseconds
+(Linux) that sent bytes may stay unacknowledged."""
 
 
 class Server(Protocol):
@@ -91,6 +102,20 @@ def connect(server: Server, **options: Any) -> Connection:
             " Python lacks the package cryptography: install PyMySQL[rsa], or encrypt the"
             " connection",
         ) from error
+
+
+def keep_alive(connection: Connection) -> None:
+    """Let the system notice within a minute or two that the server's machine is gone.
+
+    For connections whose statements have no time limit, since some take hours. Without this one
+    waits for ever if the other end disappeared without closing it.
+    """
+    sock = getattr(connection, "_sock", None)
+    if isinstance(sock, socket.socket) and sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEP_ALIVE.items():
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class ServerConnection(pymysql.connections.Connection):

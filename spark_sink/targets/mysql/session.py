@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import socket
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
 import pymysql
 from pymysql.cursors import Cursor
 
 from shardmerge.connectors.access import mysql
-from shardmerge.connectors.access.lease_names import SESSIONS
+from shardmerge.connectors.access.lease_names import take_mark
 from shardmerge.schemas.model.errors import TargetError, TargetLost
 from shardmerge.schemas.model.server_facts import (
     FACT_VARIABLES,
@@ -32,7 +32,6 @@ from .server_notes import ServerNote, changed_value_note
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
-_MARKS_TRIED = 8
 _DEFAULT_COLLATION_FROM = (7, 4)
 """The first TiDB with ``default_collation_for_utf8mb4``; earlier ones always use utf8mb4_bin."""
 
@@ -332,7 +331,7 @@ class MySqlSession:
                 connect_timeout=10,
             )
             self.generation += 1
-            _keep_alive(connection)
+            mysql.keep_alive(connection)
             with connection.cursor() as cursor:
                 cursor.execute(
                     "SET SESSION sql_mode = %s, time_zone = '+00:00', lock_wait_timeout = %s,"
@@ -359,44 +358,13 @@ class MySqlSession:
                         cursor, version_numbers, self.address.host, self.address.port
                     )
                 elif self._mark:
-                    _take_mark(cursor, self._mark)
+                    take_mark(partial(_asked, cursor), self._mark)
         return self._connection
 
 
-def _take_mark(cursor: Cursor, mark: str) -> None:
-    """Take the lock of one of the names. A connection without one is not found, see ``lease``."""
-    for attempt in range(_MARKS_TRIED):
-        cursor.execute(
-            "SELECT GET_LOCK(CONCAT(%s, (CONNECTION_ID() + %s) %% %s), 0)",
-            (mark, attempt, SESSIONS),
-        )
-        ((got,),) = cursor.fetchall()
-        if got == 1:
-            return
-
-
-def _keep_alive(connection: pymysql.Connection[Cursor]) -> None:
-    """Let the system notice within a minute or two that the server's machine is gone.
-
-    Statements have no time limit, since some take hours. Without this the sink would wait for ever
-    on a connection whose other end disappeared without closing it.
-    """
-    sock = getattr(connection, "_sock", None)
-    if isinstance(sock, socket.socket) and sock.family != socket.AF_UNIX:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEP_ALIVE.items():
-            if hasattr(socket, name):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-_KEEP_ALIVE = {
-    "TCP_KEEPIDLE": 30,
-    "TCP_KEEPINTVL": 10,
-    "TCP_KEEPCNT": 5,
-    "TCP_USER_TIMEOUT": 80_000,
-}
-"""Seconds of silence before the first probe; seconds between probes; number of probes; milliseconds
-(Linux) that sent bytes may stay unacknowledged."""
+def _asked(cursor: Cursor, sql: str, arguments: Sequence[object]) -> Sequence[tuple[Any, ...]]:
+    cursor.execute(sql, arguments)
+    return cursor.fetchall()
 
 
 @contextmanager
