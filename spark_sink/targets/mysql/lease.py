@@ -142,7 +142,7 @@ class MySqlLease:
                 if error.number != _NO_THREAD:
                     raise
         if silent:
-            log.info("sessions_ended", count=len(silent))
+            log.info("sessions_ended", session_count=len(silent))
 
     def close(self) -> None:
         """Free it."""
