@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 
 from shardmerge.connectors.access.mysql import Connection, connect
 from shardmerge.local.union import compare, read_table
@@ -27,6 +28,9 @@ target = "merged.events"
 PATIENCE_S = 150.0
 _MARK = 1_000_000_000
 _BATCH = 150
+_APART = 1_000_000
+"""Each traffic writes this far from the one before: the tests share one line."""
+_NUMBERS = count()
 
 
 def opened(server: Source | Target) -> Connection:
@@ -55,7 +59,8 @@ class Traffic(Background):
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._marks = 0
+        self._from = next(_NUMBERS) * _APART
+        self._marks = self._from
         super().__init__(
             *(
                 partial(self._write, number, source, random.Random(number))
@@ -94,7 +99,7 @@ class Traffic(Background):
             return {int(row[0]) for row in cursor.fetchall()}
 
     def _write(self, number: int, source: Source, choice: random.Random) -> None:
-        shard, new = f"app.orders_{number}", ROWS
+        shard, new = f"app.orders_{number}", ROWS + self._from
         with opened(source) as connection, connection.cursor() as cursor:
             while not self.ends.is_set():
                 cursor.execute("BEGIN")
