@@ -60,23 +60,21 @@ def resumption(
     """
     if not begun:
         return Resumption(_behind(offset, ""))
-    if not all(event.table for event in binlog.events):
-        # Compressed: its events cannot be counted. They are those of the server before if that
-        # compresses, too.
-        return Resumption() if binlog.first == begun else _other_first(begun, binlog.first)
-    left = [event for event in binlog.events if event.index >= offset.event]
-    if offset.row:
-        if not left or left[0].index != offset.event:
-            return Resumption(
-                obstacle=f"its connector has stopped within transaction {begun}, which has other "
-                "events in the binlog of the new server: Debezium could not leave out the rows "
-                "that are delivered"
-            )
-        if rows_of(left[0]) > offset.row:
-            return Resumption() if binlog.first == begun else _other_first(begun, binlog.first)
-        left = left[1:]
-    if not left:
-        return Resumption(_behind(offset, begun))
+    # Compressed events cannot be counted. They are those of the server before if that compresses,
+    # too.
+    if all(event.table for event in binlog.events):
+        left = [event for event in binlog.events if event.index >= offset.event]
+        if offset.row:
+            if not left or left[0].index != offset.event:
+                return Resumption(
+                    obstacle=f"its connector has stopped within transaction {begun}, which has "
+                    "other events in the binlog of the new server: Debezium could not leave out "
+                    "the rows that are delivered"
+                )
+            if rows_of(left[0]) <= offset.row:
+                left = left[1:]
+        if not left:
+            return Resumption(_behind(offset, begun))
     return Resumption() if binlog.first == begun else _other_first(begun, binlog.first)
 
 
