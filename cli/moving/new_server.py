@@ -8,13 +8,11 @@ from pymysql.cursors import Cursor
 from shardmerge.cli.clients import mysql_cursor
 from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.binlog.gtids import Gtids, gtids_of
+from shardmerge.connectors.sources.source_binlog import gtids_before
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline.settings import Source
 
 from .move_rules import NewServer, ServerBefore
-
-_FIRST_EVENTS = 3
-"""A binlog file of MariaDB begins with its format, then perhaps its encryption, then the GTIDs."""
 
 
 def ask(source: Source) -> NewServer:
@@ -65,8 +63,5 @@ def _gtids(cursor: Cursor, flavour: str) -> tuple[Gtids | None, Gtids | None]:
     ((executed,),) = cursor.fetchall()
     cursor.execute("SHOW BINARY LOGS")
     files = [str(row[0]) for row in cursor.fetchall()]
-    purged = ""
-    if files:
-        cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT %s", (files[0], _FIRST_EVENTS))
-        purged = next((str(row[5]) for row in cursor.fetchall() if row[2] == "Gtid_list"), "")
-    return gtids_of(str(executed or "")), gtids_of(purged.strip("[]"))
+    purged = gtids_before(cursor, files[0]) if files else None
+    return gtids_of(str(executed or "")), purged

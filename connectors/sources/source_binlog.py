@@ -148,9 +148,7 @@ class SourceBinlog:
             cursor.execute("SHOW BINARY LOGS")
             files = [str(row[0]) for row in cursor.fetchall()]
             for file in reversed(files):
-                cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT %s", (file, _FIRST_EVENTS))
-                told = (text_of(row[5]) for row in cursor.fetchall() if row[2] in _GTIDS_BEFORE)
-                before = gtids_of(next(told, "").strip("[]"))
+                before = gtids_before(cursor, file)
                 if before is None or is_within(before, read):
                     return file
         return files[0] if files else self.end().file
@@ -230,6 +228,18 @@ class SourceBinlog:
                 yield cursor
         except pymysql.MySQLError as error:
             raise _unreadable(self._source, error) from error
+
+
+def gtids_before(cursor: Cursor, file: str) -> Gtids | None:
+    """The transactions before a binlog file's beginning, as the file tells them; None for none.
+
+    Args:
+        cursor: Of the file's server.
+        file: The binlog file.
+    """
+    cursor.execute("SHOW BINLOG EVENTS IN %s LIMIT %s", (file, _FIRST_EVENTS))
+    told = (text_of(row[5]) for row in cursor.fetchall() if row[2] in _GTIDS_BEFORE)
+    return gtids_of(next(told, "").strip("[]"))
 
 
 def _unreadable(source: Source, error: pymysql.MySQLError) -> StackError:
