@@ -10,13 +10,14 @@ Every command that needs the differences uses a reader::
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from shardmerge.cli.endings import imported
+from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.drift import Difference, needs_somebody
@@ -98,6 +99,23 @@ class DriftReader(Protocol):
                 or it does not answer.
         """
         ...
+
+
+C = TypeVar("C")
+
+
+def compared_or_unread(compare: Callable[[], C], unread: Callable[[str], C]) -> C:
+    """What a comparison gives; for a table that cannot be read, what ``unread`` makes of why.
+
+    Raises:
+        TargetError: The target does not answer (``retryable``).
+    """
+    try:
+        return compare()
+    except (TargetError, ContractError) as error:
+        if isinstance(error, TargetError) and error.retryable:
+            raise
+        return unread(f"the comparison failed: {error.message}")
 
 
 @contextmanager

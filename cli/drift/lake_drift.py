@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.drift import Difference, with_times
@@ -17,7 +16,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.compared_layouts import (
     unread_layout,
 )
 
-from .drift_reader import TargetDrift
+from .drift_reader import TargetDrift, compared_or_unread
 
 
 class LakeDriftReader:
@@ -54,12 +53,7 @@ class LakeDriftReader:
     def read(self, target: TargetTable) -> TargetDrift:
         """See ``DriftReader``."""
         known = self._times().get(target, ())
-        try:
-            compared = self._comparer.compare(target, known)
-        except (TargetError, ContractError) as error:
-            if isinstance(error, TargetError) and error.retryable:
-                raise
-            compared = unread_layout(f"the comparison failed: {error.message}")
+        compared = compared_or_unread(lambda: self._comparer.compare(target, known), unread_layout)
         return _drift(target, compared, known)
 
     def plan(self, drift: TargetDrift, subjects: Collection[str]) -> tuple[Healing, ...]:

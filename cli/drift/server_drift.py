@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from shardmerge.schemas.model.errors import ConfigError, ContractError, TargetError
+from shardmerge.schemas.model.errors import ConfigError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.drift import Difference, with_times
@@ -22,7 +22,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.drift_store import MySqlDriftStore
 from shardmerge.spark_sink.targets.mysql.ddl.healing_runs import heal
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
-from .drift_reader import TargetDrift
+from .drift_reader import TargetDrift, compared_or_unread
 
 _NO_TABLE, _NO_DATABASE, _NO_COLUMN = 1146, 1049, 1054
 
@@ -75,12 +75,7 @@ class ServerDriftReader:
 
     def read(self, target: TargetTable) -> TargetDrift:
         """See ``DriftReader``."""
-        try:
-            compared = self._comparer.compare(target)
-        except (TargetError, ContractError) as error:
-            if isinstance(error, TargetError) and error.retryable:
-                raise
-            compared = unread_table(f"the comparison failed: {error.message}")
+        compared = compared_or_unread(lambda: self._comparer.compare(target), unread_table)
         timed = with_times(
             compared.differences, self._times().get(target, ()), now_ms=0, clear_ms=0
         )
