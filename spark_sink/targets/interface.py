@@ -59,6 +59,17 @@ def taken_over(current: int, epoch: int) -> WriterReplaced:
     )
 
 
+def moved_error(move: Advance, stored: int) -> WriterReplaced:
+    """The error for a partition whose stored offset is not where a move of it begins."""
+    whose = f" of {move.part}" if move.part is not None else ""
+    return WriterReplaced(
+        f"another writer moved {move.place}{whose}: its offset is {stored},"
+        f" expected {move.start_offset}",
+        hint="only one sink may run per pipeline; it starts again from the stored offsets",
+        code="SM-3103",
+    )
+
+
 def closed_error(target: TargetTable | None, why: Closing = Closing.CUT_OVER) -> TargetClosed:
     """The error for rows and statements of a target that the sink may not change."""
     return TargetClosed(

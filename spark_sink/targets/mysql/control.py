@@ -27,9 +27,9 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from shardmerge.schemas.model.errors import WriterReplaced
-from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.plain import load
 from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -37,9 +37,10 @@ from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
 from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
-from shardmerge.spark_sink.targets.interface import closed_error, taken_over
+from shardmerge.spark_sink.targets.interface import closed_error, moved_error, taken_over
 
-from .control_tables import SLOTS, TABLES, TIDB_ONLY, add_later_columns, make_tables, qualified
+from .control_tables import SLOTS, prepare_tables, qualified
+from .server_notes import Statement
 from .session import MySqlSession
 
 _sessions = itertools.count()
@@ -67,17 +68,7 @@ class ControlStore:
 
     def prepare(self) -> None:
         """Make the control database and its tables where they are missing."""
-        if not self._session.query(
-            "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (self._database,)
-        ):
-            self._session.execute(
-                f"CREATE DATABASE IF NOT EXISTS {quote_identifier(self._database)}"
-                " CHARACTER SET utf8mb4"
-            )
-        left_out = frozenset() if self._session.is_tidb else TIDB_ONLY
-        tables = {name: text for name, text in TABLES.items() if name not in left_out}
-        make_tables(self._session, self._database, tables)
-        add_later_columns(self._session, self._database)
+        prepare_tables(self._session, self._database)
 
     def take_epoch(self) -> int:
         """Become the writer, with the next epoch; every earlier one is fenced from now on.
@@ -180,12 +171,15 @@ class ControlStore:
 
     def executed_statements(self, target: TargetTable) -> int:
         """How many statements the sink has executed on the target; each may change its keys."""
-        rows = self._session.query(
+        return int(self._session.query(*self.count_query(target))[0][0])
+
+    def count_query(self, target: TargetTable) -> Statement:
+        """The query of ``executed_statements``."""
+        return Statement(
             f"SELECT COUNT(*) FROM {self.table('ddl_journal')} WHERE pipeline = %s"
             " AND target_database = %s AND target_table = %s AND state = 'done'",
             (self._pipeline, target.database, target.table),
         )
-        return int(rows[0][0])
 
     def closed_targets(self) -> dict[TargetTable, Closing]:
         """The targets that the sink may not change, and why."""
@@ -239,6 +233,10 @@ class ControlStore:
             WriterReplaced: The epoch is not the current one.
             TargetClosed: The target was cut over, or changes places with its shadow.
         """
+        check_fence(self._session.query(*self.fence_query(target)), epoch, target)
+
+    def fence_query(self, target: TargetTable | None) -> Statement:
+        """The query of ``fence``; ``check_fence`` judges its answer."""
         if self._session.is_tidb:
             # TiDB refuses LOCK IN SHARE MODE (error 1235). With tidb_enable_noop_functions it
             # accepts the clause, and locks nothing.
@@ -256,15 +254,10 @@ class ControlStore:
                 " AND c.target_database = %s AND c.target_table = %s"
             )
             of = (target.database, target.table)
-        rows = self._session.query(
+        return Statement(
             f"SELECT w.epoch, {closed} FROM {table} w{joined} WHERE w.pipeline = %s {lock}",
             (*of, *where),
         )
-        current, is_closed = rows[0] if rows else (0, 0)
-        if int(current) != epoch:
-            raise taken_over(int(current), epoch)
-        if is_closed:
-            raise closed_error(target, Closing(int(is_closed)))
 
     def offset_of(self, partition: Partition) -> int | None:
         """Within a transaction: the partition's stored offset, locked; None without one."""
@@ -280,21 +273,27 @@ class ControlStore:
         Raises:
             WriterReplaced: The offset is not where the move starts.
         """
+        if self._session.execute(*self.advance_update(move)) == 1:
+            return
+        stored = self.offset_of(move.place)
+        if stored is not None:
+            raise moved_error(move, stored)
+        self._insert([move])
+
+    def advance_update(self, move: Advance) -> Statement:
+        """The statement of ``advance``; it changes one row if the offset is where the move starts.
+
+        It is not for shards that ``advance_all`` moves together.
+        """
         table, where, place = self._place(move.place)
         counts = (move.rows, move.written, move.deleted)
         target = (move.target.database, move.target.table)
-        changed = self._session.execute(
+        return Statement(
             f"UPDATE {table} SET next_offset = %s, target_database = %s,"
             " target_table = %s, row_events = row_events + %s, rows_written = rows_written + %s,"
             f" rows_deleted = rows_deleted + %s WHERE {where} AND next_offset = %s",
             (move.next_offset, *target, *counts, *place, move.start_offset),
         )
-        if changed == 1:
-            return
-        stored = self.offset_of(move.place)
-        if stored is not None:
-            raise _moved(move, stored)
-        self._insert([move])
 
     def advance_all(self, moves: Iterable[Advance]) -> None:
         """As ``advance``, for several; shards of a shared topic without rows move together.
@@ -345,7 +344,7 @@ class ControlStore:
         }
         for shard, offset in stored.items():
             if offset != first.start_offset:
-                raise _moved(by_shard[shard], offset)
+                raise moved_error(by_shard[shard], offset)
         if stored:
             self._session.execute(
                 f"UPDATE {table} SET next_offset = %s WHERE {where} AND next_offset = %s",
@@ -388,11 +387,12 @@ class ControlStore:
         )
 
 
-def _moved(move: Advance, stored: int) -> WriterReplaced:
-    whose = f" of {move.part}" if move.part is not None else ""
-    return WriterReplaced(
-        f"another writer moved {move.place}{whose}: its offset is {stored},"
-        f" expected {move.start_offset}",
-        hint="only one sink may run per pipeline; it starts again from the stored offsets",
-        code="SM-3103",
-    )
+def check_fence(
+    rows: Sequence[tuple[Any, ...]], epoch: int, target: TargetTable | None = None
+) -> None:
+    """Judge the answer to ``ControlStore.fence_query``; see ``ControlStore.fence``."""
+    current, is_closed = rows[0] if rows else (0, 0)
+    if int(current) != epoch:
+        raise taken_over(int(current), epoch)
+    if is_closed:
+        raise closed_error(target, Closing(int(is_closed)))

@@ -131,6 +131,25 @@ def qualified(database: str, name: str) -> str:
     return f"{quote_identifier(database)}.{quote_identifier(name)}"
 
 
+def prepare_tables(session: MySqlSession, database: str) -> None:
+    """Make the control database and its tables where they are missing; outside a transaction.
+
+    Args:
+        session: The caller's.
+        database: The control database.
+    """
+    if not session.query(
+        "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (database,)
+    ):
+        session.execute(
+            f"CREATE DATABASE IF NOT EXISTS {quote_identifier(database)} CHARACTER SET utf8mb4"
+        )
+    left_out = frozenset() if session.is_tidb else TIDB_ONLY
+    tables = {name: text for name, text in TABLES.items() if name not in left_out}
+    make_tables(session, database, tables)
+    add_later_columns(session, database)
+
+
 def make_tables(session: MySqlSession, database: str, tables: Mapping[str, str]) -> None:
     """Make tables of the control database where they are missing; outside a transaction.
 

@@ -6,6 +6,8 @@ and ``pkg/errno/errcode.go`` of TiDB 8.4 (8000 to 9999 are TiDB's alone).
 
 from __future__ import annotations
 
+from shardmerge.schemas.model.errors import TargetError
+
 LOCK_WAIT_TIMEOUT, DEADLOCK = 1205, 1213
 PACKET_TOO_LARGE, RESULT_TOO_LARGE = 1153, 1301
 """Larger than max_allowed_packet; a connection keeps the value that it had at its start."""
@@ -54,3 +56,35 @@ RETRYABLE = LOST | CONFLICTS | TRANSACTION_TOO_LARGE | {
     9011,  # TiKV has no current time yet
 }  # fmt: skip
 """Errors that come from the server's state, not from the statement."""
+
+
+def target_error(number: int, text: str, sql: str, where: str, max_packet: int) -> TargetError:
+    """The error for a statement that the server refused, or did not answer.
+
+    Args:
+        number: The server's, or the client's.
+        text: What it says.
+        sql: The statement.
+        where: Host and port of the server.
+        max_packet: Bytes of the largest statement that it takes.
+    """
+    size = len(sql.encode())
+    # The server hangs up in the middle of a packet that is too large. One byte of the packet is the
+    # command.
+    if number in LOST | {PACKET_TOO_LARGE} and size + 1 >= max_packet:
+        return TargetError(
+            f"a statement of {size} bytes, perhaps of one row, is larger than"
+            f" max_allowed_packet of the target, {max_packet} [{PACKET_TOO_LARGE}]",
+            number=PACKET_TOO_LARGE,
+            statement=sql[:2_000],
+            hint=f"raise max_allowed_packet on the target {where}",
+            code="SM-3102",
+        )
+    return TargetError(
+        f"{text} [{number}]",
+        number=number,
+        statement=sql[:2_000],
+        retryable=number in RETRYABLE,
+        hint=f"check the target {where}" if number in LOST else "",
+        code="SM-3111" if number in LOST else "SM-3101",
+    )

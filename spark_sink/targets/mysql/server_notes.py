@@ -1,4 +1,4 @@
-"""A server's warnings about an executed statement: which of them mean a changed value. Pure.
+"""What a server says about executed statements: which warnings mean a changed value. Pure.
 
 Statements that write rows are executed in strict mode, in which a value that cannot be stored is an
 error. Even so, some values are changed with only a warning or a note ("Data truncated" for blanks
@@ -10,7 +10,22 @@ code is refused.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+
+class Statement(NamedTuple):
+    """A statement and the values of its placeholders."""
+
+    sql: str
+    arguments: Sequence[object] = ()
+
+
+class Answer(NamedTuple):
+    """A statement's rows, how many rows it changed, and how many warnings it has."""
+
+    rows: list[tuple[Any, ...]]
+    changed: int
+    warnings: int
 
 
 class ServerNote(NamedTuple):

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 import pymysql
+from pymysql.constants import CLIENT
 from pymysql.cursors import Cursor
 
 from shardmerge.connectors.access import mysql
@@ -27,8 +28,8 @@ from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.schemas.pipeline.tls import Tls
 
 from . import tidb_loads
-from .server_errors import LOST, PACKET_TOO_LARGE, RESULT_TOO_LARGE, RETRYABLE
-from .server_notes import ServerNote, changed_value_note
+from .server_errors import LOST, PACKET_TOO_LARGE, RESULT_TOO_LARGE, target_error
+from .server_notes import Answer, ServerNote, Statement, changed_value_note
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
@@ -66,6 +67,7 @@ class MySqlSession:
         mark: Beginning of the names of locks (``lease_names.session_mark``). The connection has one
             of them, so that the sink's successor finds it; "" for none. TiDB does not tell who
             has a lock, so there it has none.
+        together: Whether ``transaction`` may begin with several statements in one message.
 
     Attributes:
         generation: Number of connections made so far. Code that remembers something about a
@@ -80,8 +82,10 @@ class MySqlSession:
         lock_wait_timeout_s: int = 30,
         idle_s: int = 0,
         mark: str = "",
+        together: bool = False,
     ) -> None:
         self.address = address
+        self._flags = CLIENT.MULTI_STATEMENTS if together else 0
         self._mark = mark
         self._idle_s, self._used = idle_s, 0.0
         self._in_transaction = self._is_kept = False
@@ -198,23 +202,48 @@ class MySqlSession:
             return int(cursor.rowcount)
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, first: Sequence[Statement] = ()) -> Iterator[list[Answer]]:
         """A transaction: committed at the end, rolled back by an exception.
+
+        Args:
+            first: Statements with which it begins. They are sent in one message with START
+                TRANSACTION; the server executes them one by one, and stops at an error.
+
+        Returns:
+            The answers to these statements.
 
         If the connection is lost at COMMIT, ``TargetError`` with a number of ``LOST`` is raised.
         Then the caller must find out whether the COMMIT took effect.
         """
-        self.execute("START TRANSACTION")
+        answers = self._begin(first)
         self._in_transaction = True
         try:
             try:
-                yield
+                yield answers
             except BaseException:
                 self._roll_back()
                 raise
             self.execute("COMMIT")
         finally:
             self._in_transaction = False
+
+    def _begin(self, first: Sequence[Statement]) -> list[Answer]:
+        if not first:
+            self.execute("START TRANSACTION")
+            return []
+        sent, answers = [Statement("START TRANSACTION"), *first], list[Answer]()
+        try:
+            with self._connected().cursor() as cursor:
+                cursor.execute(";".join(cursor.mogrify(s, tuple(a) or None) for s, a in sent))
+                answers.append(Answer([], 0, 0))
+                while cursor.nextset():
+                    rows = list(cursor.fetchall())
+                    answers.append(Answer(rows, int(cursor.rowcount), cursor.warning_count))
+            self._used = time.monotonic()
+        except pymysql.Error as error:
+            self._roll_back()
+            self._raise(error, sent[len(answers)].sql)
+        return answers[1:]
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -265,29 +294,8 @@ class MySqlSession:
         elif number in (PACKET_TOO_LARGE, RESULT_TOO_LARGE):
             # The next connection gets max_allowed_packet anew: the operator may have raised it.
             self.close()
-        size = len(sql.encode())
-        # The server hangs up in the middle of a packet that is too large. One byte of the packet is
-        # the command.
-        if number in LOST | {PACKET_TOO_LARGE} and size + 1 >= self.max_packet:
-            raise TargetError(
-                f"a statement of {size} bytes, perhaps of one row, is larger than"
-                f" max_allowed_packet of the target, {self.max_packet} [{PACKET_TOO_LARGE}]",
-                number=PACKET_TOO_LARGE,
-                statement=sql[:2_000],
-                hint="raise max_allowed_packet on the target"
-                f" {self.address.host}:{self.address.port}",
-                code="SM-3102",
-            ) from error
-        raise TargetError(
-            f"{text} [{number}]",
-            number=number,
-            statement=sql[:2_000],
-            retryable=number in RETRYABLE,
-            hint=""
-            if number not in LOST
-            else f"check the target {self.address.host}:{self.address.port}",
-            code="SM-3111" if number in LOST else "SM-3101",
-        ) from error
+        where = f"{self.address.host}:{self.address.port}"
+        raise target_error(number, text, sql, where, self.max_packet) from error
 
     def _refuse_changed_values(self, cursor: Cursor, sql: str) -> None:
         count = cursor.warning_count
@@ -329,6 +337,7 @@ class MySqlSession:
                 autocommit=True,
                 local_infile=True,
                 connect_timeout=10,
+                client_flag=self._flags,
             )
             self.generation += 1
             mysql.keep_alive(connection)

@@ -78,17 +78,60 @@ def write_batch(session: MySqlSession, table: TargetTable, shape: TableShape, ba
     Raises:
         TargetError: The target refuses a row, or warns about one.
     """
-    replace, grown = replaces(shape, batch.key), 0
+    return sum(
+        write.grown(_executed(session, table, write))
+        for write in writes_of(session, table, shape, batch)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A statement that deletes keys or puts rows.
+
+    Attributes:
+        sql: The statement; "" for a load.
+        loaded: The rows of a load.
+        rows: How many rows it puts; 0 when it deletes.
+        replaces: Whether each row may take the place of another one.
+    """
+
+    sql: str
+    loaded: Block | None = None
+    rows: int = 0
+    replaces: bool = False
+
+    def grown(self, affected: int) -> int:
+        """By how many rows the table grew at most.
+
+        Args:
+            affected: How many rows changed, as the server counts them.
+        """
+        if not self.rows:
+            return -affected
+        # REPLACE counts a row that replaces another one twice.
+        return 2 * self.rows - affected if self.replaces else self.rows
+
+
+def writes_of(
+    session: MySqlSession, table: TargetTable, shape: TableShape, batch: Batch
+) -> Iterator[Write]:
+    """The statements of ``write_batch``, in order."""
+    replace = replaces(shape, batch.key)
     if batch.deletes is not None:
-        grown -= _delete(session, table, batch.key, batch.deletes)
+        yield from _deletes(session, table, batch.key, batch.deletes)
     if not replace:
         for block in batch.upserts:
-            grown -= _delete(session, table, batch.key, block)
+            yield from _deletes(session, table, batch.key, block)
     for block in batch.upserts:
-        affected = _put(session, table, block, replace=replace)
-        # REPLACE counts a row that replaces another one twice.
-        grown += 2 * block.rows - affected if replace else block.rows
-    return grown
+        yield from _puts(session, table, block, replace=replace)
+
+
+def _executed(session: MySqlSession, table: TargetTable, write: Write) -> int:
+    """How many rows a statement changed, as the server counts them."""
+    if write.loaded is None:
+        return session.execute_strictly(write.sql)
+    replace, is_mariadb = write.replaces, session.is_mariadb
+    return session.load(*load_data(table, write.loaded, replace=replace, is_mariadb=is_mariadb))
 
 
 def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch) -> None:
@@ -115,19 +158,31 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
                     code="SM-3108",
                 )
     if batch.added is not None:
-        _put(session, table, batch.added, replace=False)
+        for write in _puts(session, table, batch.added, replace=False):
+            _executed(session, table, write)
 
 
-def _put(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> int:
-    """Write the rows of a block; returns how many rows changed, as the server counts them."""
+def _puts(
+    session: MySqlSession, table: TargetTable, block: Block, *, replace: bool
+) -> Iterator[Write]:
+    """Put the rows of a block."""
     if block.lines or (
         session.can_load
         and (block.rows >= LOAD_FROM_ROWS or _longest(block) > _packet_characters(session))
     ):
-        return session.load(
-            *load_data(table, block, replace=replace, is_mariadb=session.is_mariadb)
-        )
-    return _write(session, table, block, replace=replace)
+        yield Write("", block, block.rows, replace)
+        return
+    is_mariadb = session.is_mariadb
+    columns = [
+        literals(form, values, is_mariadb=is_mariadb)
+        for form, values in zip(block.forms, block.values, strict=True)
+    ]
+    names = ", ".join(quote_identifier(n) for n in block.names)
+    verb = "REPLACE" if replace else "INSERT"
+    rows = (f"({', '.join(row)})" for row in zip(*columns, strict=True))
+    for part, count in _parts(rows, session):
+        sql = f"{verb} INTO {table.sql} ({names}) VALUES {part}"
+        yield Write(sql, None, count, replace)
 
 
 def _longest(block: Block) -> int:
@@ -185,8 +240,10 @@ def _conditions(
             yield f"{name} = {literal}"
 
 
-def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block) -> int:
-    """Delete the keys of a block; returns how many rows were deleted."""
+def _deletes(
+    session: MySqlSession, table: TargetTable, key: Sequence[str], block: Block
+) -> Iterator[Write]:
+    """Delete the keys of a block."""
     numbers = [block.names.index(k) for k in key]
     columns = [key_literals(block.forms[n], block.values[n]) for n in numbers]
     left = ", ".join(quote_identifier(k) for k in key)
@@ -194,24 +251,8 @@ def _delete(session: MySqlSession, table: TargetTable, key: Sequence[str], block
     if len(key) > 1:
         left = f"({left})"
         values = (f"({', '.join(row)})" for row in zip(*columns, strict=True))
-    return sum(
-        session.execute_strictly(f"DELETE FROM {table.sql} WHERE {left} IN ({part})")
-        for part in _parts(values, session)
-    )
-
-
-def _write(session: MySqlSession, table: TargetTable, block: Block, *, replace: bool) -> int:
-    is_mariadb = session.is_mariadb
-    columns = [
-        literals(form, values, is_mariadb=is_mariadb)
-        for form, values in zip(block.forms, block.values, strict=True)
-    ]
-    names = ", ".join(quote_identifier(n) for n in block.names)
-    verb = "REPLACE" if replace else "INSERT"
-    return sum(
-        session.execute_strictly(f"{verb} INTO {table.sql} ({names}) VALUES {part}")
-        for part in _parts((f"({', '.join(row)})" for row in zip(*columns, strict=True)), session)
-    )
+    for part, _ in _parts(values, session):
+        yield Write(f"DELETE FROM {table.sql} WHERE {left} IN ({part})")
 
 
 def lines_for(session: MySqlSession) -> LinesOf:
@@ -250,16 +291,19 @@ def load_statement(
     )
 
 
-def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[str]:
-    """Join values into lists that are short enough for one statement, if each value is."""
+def _parts(values: Iterator[str], session: MySqlSession) -> Iterator[tuple[str, int]]:
+    """Join values into lists that are short enough for one statement, if each value is.
+
+    Each list comes with the number of its values.
+    """
     most = min(_STATEMENT_CHARACTERS, _packet_characters(session))
     part: list[str] = []
     size = 0
     for value in values:
         if part and (size + len(value) > most or len(part) >= _STATEMENT_ROWS):
-            yield ", ".join(part)
+            yield ", ".join(part), len(part)
             part, size = [], 0
         part.append(value)
         size += len(value)
     if part:
-        yield ", ".join(part)
+        yield ", ".join(part), len(part)

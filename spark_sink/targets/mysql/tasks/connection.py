@@ -60,7 +60,9 @@ class ApplyConfig:
         """A session that writes. The server ends a transaction that falls silent in it."""
         wait_s = self.lock_wait_timeout_s
         mark = session_mark(self.control_database, self.pipeline)
-        return MySqlSession(self.target, lock_wait_timeout_s=wait_s, idle_s=IDLE_S, mark=mark)
+        return MySqlSession(
+            self.target, lock_wait_timeout_s=wait_s, idle_s=IDLE_S, mark=mark, together=True
+        )
 
     def for_kind(self, kind: str) -> ApplyConfig:
         """The configuration with transaction size and connections for a kind of target."""
@@ -80,6 +82,7 @@ class TaskConnection:
     Attributes:
         round_records: Most records of one transaction. It is halved when the target refuses a
             transaction for its size, and is not raised again while this process lives.
+        writes_at_once: Whether the target takes several statements in one message, as far as known.
     """
 
     def __init__(self, config: ApplyConfig) -> None:
@@ -88,6 +91,7 @@ class TaskConnection:
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
         self.rows = row_format(config.registry)
         self.round_records = config.round_records
+        self.writes_at_once = True
         self._reader: RowReader | None = None
         self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
 
@@ -106,6 +110,15 @@ class TaskConnection:
             known = (executed, read_shape(self.session, target))
             self._shapes[target] = known
         return known[1]
+
+    def known_shape(self, target: TargetTable) -> tuple[int, TableShape] | None:
+        """The target's keys as looked up last, and how many statements were executed before."""
+        return self._shapes.get(target)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the server's counts of changed rows tell by how many a table grew."""
+        return not self.session.is_tidb  # How TiDB counts was not measured.
 
     def new_fold(
         self, task: RangeTask, refusals: Mapping[int, Refusal] | None = None, *, loads: bool = True
@@ -147,15 +160,13 @@ class TaskConnection:
         if not batches:
             return []
         shape, grown = self.shape(target), list[int | None]()
-        # How TiDB counts changed rows was not measured.
-        is_counted = not self.session.is_tidb
         for batch in batches:
             if isinstance(batch, KeylessBatch):
                 write_keyless(self.session, target, batch)
                 grown.append(None)
             else:
                 found = write_batch(self.session, target, shape, batch)
-                grown.append(found if is_counted else None)
+                grown.append(found if self.is_counted else None)
         return grown
 
     def close(self) -> None:

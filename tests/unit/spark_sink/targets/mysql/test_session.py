@@ -7,6 +7,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from pymysql.constants import CLIENT
 
 from shardmerge.connectors.access import mysql
 from shardmerge.connectors.access.mysql import NOT_ADMITTED
@@ -15,7 +16,11 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.ddl.ddl_lock import ddl_lock
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
-from shardmerge.spark_sink.targets.mysql.server_notes import ServerNote, changed_value_note
+from shardmerge.spark_sink.targets.mysql.server_notes import (
+    ServerNote,
+    Statement,
+    changed_value_note,
+)
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 PACKET = 1 << 16
@@ -32,6 +37,24 @@ class Scripted:
         self._rows: list[tuple[Any, ...]] = []
         self.quota, self.config = 1 << 30, [("tidb", "db:4000", "name", str(100 << 20))]
         self.asked: list[str] = []
+        self.answers: list[list[tuple[Any, ...]] | pymysql.Error] = []
+        self.open = True
+
+    def mogrify(self, sql: str, arguments: Any) -> str:
+        return sql % tuple(map(repr, arguments)) if arguments else sql
+
+    def nextset(self) -> bool:
+        """The answer to the next statement of a message."""
+        if not self.answers:
+            return False
+        answer = self.answers.pop(0)
+        if isinstance(answer, pymysql.Error):
+            raise answer
+        self._rows = answer
+        return True
+
+    def rollback(self) -> None:
+        self.asked.append("ROLLBACK")
 
     def cursor(self) -> Scripted:
         return self
@@ -332,3 +355,43 @@ def test_a_connection_with_a_named_lock_stays_however_long_nothing_is_asked(
     clock[0] += 31
     session.execute("DO 1")
     assert session.generation == 2
+
+
+FIRST = (Statement("SELECT %s", (1,)), Statement("UPDATE t SET v = '%'"))
+
+
+def test_a_transaction_can_begin_with_several_statements_in_one_message(
+    connect: Any, servers: list[Scripted]
+) -> None:
+    session = connect()
+    servers[-1].answers = [[(1,)], []]
+    with session.transaction(FIRST) as answers:
+        assert [answer.rows for answer in answers] == [[(1,)], []]
+    assert servers[-1].asked[-2:] == ["START TRANSACTION;SELECT 1;UPDATE t SET v = '%'", "COMMIT"]
+
+
+@pytest.mark.parametrize(("number", "is_open"), [(1062, True), (2013, False)])
+def test_an_error_within_a_message_names_its_statement_and_rolls_back(
+    connect: Any, servers: list[Scripted], number: int, is_open: bool
+) -> None:
+    session = connect()
+    servers[-1].answers = [[(1,)], pymysql.OperationalError(number, "no")]
+    with pytest.raises(TargetError, match="no") as raised, session.transaction(FIRST):
+        pytest.fail("the transaction went on")
+    assert raised.value.statement == "UPDATE t SET v = '%'"
+    assert servers[-1].asked[-1] == "ROLLBACK" and session.is_open is is_open
+
+
+def test_only_sessions_that_are_asked_to_take_several_statements(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    flags = []
+
+    def made(**options: Any) -> Scripted:
+        flags.append(options["client_flag"])
+        return Scripted("8.0.15", None, [])
+
+    monkeypatch.setattr(mysql, "ServerConnection", made)
+    for together in (False, True):
+        MySqlSession(MySqlAddress("db", 3306, "", ""), together=together).execute("DO 0")
+    assert flags == [0, CLIENT.MULTI_STATEMENTS]

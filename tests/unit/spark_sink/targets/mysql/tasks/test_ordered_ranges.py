@@ -67,6 +67,7 @@ class Connection:
         self.round_records = round_records
         self.config = SimpleNamespace(round_bytes=1 << 20)
         self.looks = 0
+        self.writes_at_once = False
 
     @property
     def reader(self) -> Any:
@@ -92,6 +93,9 @@ class Connection:
             list(moves)
 
         return SimpleNamespace(fence=lambda epoch, target: None, advance_all=advance_all)
+
+    def known_shape(self, target: object) -> None:
+        return None
 
     def write(self, target: object, batches: Sequence[object]) -> list[None]:
         return [None for _ in batches]

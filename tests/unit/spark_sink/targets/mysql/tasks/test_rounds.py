@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from shardmerge.schemas.model.errors import TargetClosed, TargetError
+from shardmerge.schemas.model.errors import TargetClosed, TargetError, WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_blocks import Block
+from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.targets.interface import closed_error
+from shardmerge.spark_sink.targets.mysql.server_notes import Answer, Statement
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks import rounds
+from shardmerge.spark_sink.targets.mysql.tasks.bulk import TableShape
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, TaskConnection
 from shardmerge.spark_sink.targets.mysql.tasks.rounds import RefusedRound, Round, commit
 
@@ -105,3 +111,150 @@ def test_rows_of_a_target_that_was_cut_over_are_not_written_and_not_searched_for
     with pytest.raises(TargetClosed, match=r"m\.t is not changed: the target was cut over"):
         commit([a_round(600)], connection)
     assert session.begun == 1
+
+
+class Answering:
+    """A session that gives these answers to a first message, and keeps what it is sent.
+
+    ``error`` is raised instead of the first answers.
+    """
+
+    is_tidb = is_mariadb = can_load = False
+    max_packet = 1 << 20
+
+    def __init__(self, *answers: Answer, error: TargetError | None = None) -> None:
+        self.answers, self.error = answers, error
+        self.messages: list[list[str]] = []
+        self.ends: list[str] = []
+
+    @contextmanager
+    def transaction(self, first: Sequence[Statement] = ()) -> Iterator[list[Answer]]:
+        self.messages.append([sql for sql, _ in first])
+        if first and self.error is not None:
+            raise self.error
+        try:
+            yield list(self.answers) if first else []
+        except BaseException:
+            self.ends.append("ROLLBACK")
+            raise
+        self.ends.append("COMMIT")
+
+
+EPOCH = 1
+FENCED, COUNTED = Answer([(EPOCH, 0)], 1, 0), Answer([(4,)], 1, 0)
+PUT, MOVED = Answer([], 1, 0), Answer([], 1, 0)
+TARGET = TargetTable("m", "t")
+ROW = Block(("id",), (Form.INTEGER,), ([7],), (False,), 1)
+
+
+def small(session: Answering, monkeypatch: pytest.MonkeyPatch) -> tuple[TaskConnection, list[str]]:
+    """A connection that knows the target's keys; and what is written statement by statement."""
+    found, written = TaskConnection(CONFIG), list[str]()
+    found.session = cast(Any, session)
+    found.control._session = cast(Any, session)
+    found._shapes[TARGET] = 4, TableShape(("id",), ("id",), other_unique=False)
+
+    def write(target: TargetTable, batches: Sequence[Batch]) -> list[int | None]:
+        written.append("rows")
+        return [0]
+
+    monkeypatch.setattr(found, "write", write)
+    for name in ("fence", "advance_all"):
+        monkeypatch.setattr(found.control, name, lambda *_, name=name: written.append(name))
+    move = Advance("topic", 0, 0, 1, TARGET, 1, 1, 0)
+    monkeypatch.setattr(rounds, "_advance", lambda r: move)
+    monkeypatch.setattr(rounds, "_note", lambda of, key_collisions: None)
+    batches = [Batch(("id",), None, (ROW,))]
+    writes = SimpleNamespace(batches=batches, key_collisions=next)
+    monkeypatch.setattr(rounds, "ShardWrites", SimpleNamespace(of=lambda folds: writes))
+    return found, written
+
+
+def test_a_small_round_is_one_message_and_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Answering(FENCED, COUNTED, PUT, MOVED)
+    connection, written = small(session, monkeypatch)
+    commit([a_round(1)], connection)
+    [[fence, count, put, moved]] = session.messages
+    assert "writer_epoch" in fence and "ddl_journal" in count
+    assert put == "REPLACE INTO `m`.`t` (`id`) VALUES (7)"
+    assert moved.startswith("UPDATE") and "next_offset" in moved
+    assert (session.ends, written) == (["COMMIT"], [])
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (FENCED, Answer([(5,)], 1, 0), PUT, MOVED),
+        (FENCED, COUNTED, Answer([], 1, 1), MOVED),
+        (FENCED, COUNTED, PUT, Answer([], 0, 0)),
+    ],
+    ids=["another statement was executed", "a warning", "the offset is not there"],
+)
+def test_an_unexpected_answer_rolls_a_small_round_back_and_writes_it_by_statements(
+    answers: Sequence[Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Answering(*answers)
+    connection, written = small(session, monkeypatch)
+    commit([a_round(1)], connection)
+    assert session.ends == ["ROLLBACK", "COMMIT"]
+    assert written == ["fence", "rows", "advance_all"]
+
+
+def test_a_small_round_of_a_replaced_writer_is_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Answering(Answer([(EPOCH + 1, 0)], 1, 0), COUNTED, PUT, MOVED)
+    connection, written = small(session, monkeypatch)
+    with pytest.raises(WriterReplaced, match="another writer took over"):
+        commit([a_round(1)], connection)
+    assert (session.ends, written) == (["ROLLBACK"], [])
+
+
+def test_a_small_round_of_a_closed_target_is_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Answering(Answer([(EPOCH, 1)], 1, 0), COUNTED, PUT, MOVED)
+    connection, written = small(session, monkeypatch)
+    with pytest.raises(TargetClosed):
+        commit([a_round(1)], connection)
+    assert (session.ends, written) == (["ROLLBACK"], [])
+
+
+def test_a_refused_small_round_is_written_by_statements_which_tell_what_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error = TargetError("Duplicate entry", number=1062, statement="REPLACE")
+    session = Answering(error=error)
+    connection, written = small(session, monkeypatch)
+    commit([a_round(1)], connection)
+    assert written == ["fence", "rows", "advance_all"] and connection.writes_at_once
+
+
+def test_a_server_that_takes_no_message_of_several_statements_is_not_sent_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error = TargetError("syntax", number=1064, statement="START TRANSACTION")
+    session = Answering(error=error)
+    connection, _ = small(session, monkeypatch)
+    commit([a_round(1)], connection)
+    commit([a_round(1)], connection)
+    assert [bool(message) for message in session.messages] == [True, False, False]
+
+
+def test_after_a_conflict_a_small_round_goes_statement_by_statement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    error = TargetError("deadlock", number=1213, statement="REPLACE", retryable=True)
+    session = Answering(error=error)
+    connection, written = small(session, monkeypatch)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    commit([a_round(1)], connection)
+    assert written == ["fence", "rows", "advance_all"]
+
+
+def test_a_large_round_is_written_statement_by_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Answering(FENCED, COUNTED, PUT, MOVED)
+    connection, written = small(session, monkeypatch)
+    block = Block(("id",), (Form.INTEGER,), ([*range(101)],), (False,), 101)
+    writes = SimpleNamespace(
+        batches=[Batch(("id",), None, (block,))], key_collisions=lambda grown: 0
+    )
+    monkeypatch.setattr(rounds, "ShardWrites", SimpleNamespace(of=lambda folds: writes))
+    commit([a_round(101)], connection)
+    assert session.messages == [[]] and written == ["fence", "rows", "advance_all"]
