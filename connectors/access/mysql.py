@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Protocol, TypeAlias
 
@@ -186,3 +189,26 @@ def _tls_arguments(tls: Tls) -> dict[str, Any]:
     if not tls.mode.startswith("verify"):
         context.verify_mode = ssl.CERT_NONE
     return {"ssl": context}
+
+
+@contextmanager
+def readable_path(data: bytes | bytearray) -> Iterator[str]:
+    """A path under which this process can read the bytes, for LOAD DATA LOCAL.
+
+    They stay in memory if the system has anonymous files (Linux).
+    """
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("shardmerge-load")
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+    else:
+        with tempfile.TemporaryDirectory(prefix="shardmerge-") as folder:
+            path = os.path.join(folder, "rows")
+            with open(path, "wb") as file:
+                file.write(data)
+            yield path

@@ -146,7 +146,10 @@ def compared_text(part: Column | Index | Check | None) -> str:
 
 
 def executed_state(
-    executed: Iterable[Sequence[Action]], target: TargetTable, context: ServerContext
+    executed: Iterable[Sequence[Action]],
+    target: TargetTable,
+    context: ServerContext,
+    before: TableState | None = None,
 ) -> TableState:
     """The table that executed statements make, in whatever order they were executed.
 
@@ -154,14 +157,18 @@ def executed_state(
         executed: The actions of each statement, by version and place in the decision.
         target: The table's name.
         context: The target's server, with the defaults of the table's database.
+        before: What the statements before these make; None without any.
+
+    Returns:
+        The table, not yet ``in_context``.
 
     Raises:
         UnsupportedDDL: A statement contradicts the ones before it.
     """
-    state = TableState(None)
+    state = before or TableState(None)
     for actions in executed:
         state = state_after(state, actions, target, context)
-    return state.in_context(context)
+    return state
 
 
 def state_after(

@@ -155,6 +155,7 @@ def test_executed_statements_make_the_table_that_they_make_one_by_one(
     target = to_target(shards)
     assume(target.refusal is None)
     state = executed_state([(TableCreation(target.schema),)], TARGET, server)
+    state = state.in_context(server)
     assert differences(state, TableState(target.schema).in_context(server)) == ()
     assert adoption_of(differences(state, TableState(None))[0], TableState(None)) != Adoption(
         "table", ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -67,7 +65,7 @@ class MySqlSession:
         mark: Beginning of the names of locks (``lease_names.session_mark``). The connection has one
             of them, so that the sink's successor finds it; "" for none. TiDB does not tell who
             has a lock, so there it has none.
-        together: Whether ``transaction`` may begin with several statements in one message.
+        together: Whether several statements may be sent in one message.
 
     Attributes:
         generation: Number of connections made so far. Code that remembers something about a
@@ -86,6 +84,7 @@ class MySqlSession:
     ) -> None:
         self.address = address
         self._flags = CLIENT.MULTI_STATEMENTS if together else 0
+        self._together = together
         self._mark = mark
         self._idle_s, self._used = idle_s, 0.0
         self._in_transaction = self._is_kept = False
@@ -155,6 +154,10 @@ class MySqlSession:
         with self._cursor(sql, arguments) as cursor:
             return list(cursor.fetchall())
 
+    def queries(self, *asked: Statement) -> list[list[tuple[Any, ...]]]:
+        """Rows of several SELECTs, asked together."""
+        return [answer.rows for answer in self._answers(asked)]
+
     def execute(self, sql: str, arguments: Sequence[object] = ()) -> int:
         """Run a statement; how many rows it changed."""
         with self._cursor(sql, arguments) as cursor:
@@ -176,8 +179,6 @@ class MySqlSession:
     def load(self, sql: str, data: bytes | bytearray) -> int:
         """Run ``LOAD DATA LOCAL INFILE '{path}' …`` with the bytes as its file.
 
-        The bytes stay in memory if the system has anonymous files (Linux).
-
         Returns:
             How many rows it changed.
 
@@ -194,7 +195,10 @@ class MySqlSession:
             raise
 
     def _load(self, sql: str, data: bytes | bytearray) -> int:
-        with _readable(data) as path, self._cursor(sql.replace("{path}", path, 1), ()) as cursor:
+        with (
+            mysql.readable_path(data) as path,
+            self._cursor(sql.replace("{path}", path, 1), ()) as cursor,
+        ):
             if cursor.warning_count:
                 rows = int(cursor.rowcount)
                 self._refuse_changed_values(cursor, sql)
@@ -206,8 +210,8 @@ class MySqlSession:
         """A transaction: committed at the end, rolled back by an exception.
 
         Args:
-            first: Statements with which it begins. They are sent in one message with START
-                TRANSACTION; the server executes them one by one, and stops at an error.
+            first: Statements with which it begins, sent together with START TRANSACTION. The server
+                executes them one by one, and stops at an error.
 
         Returns:
             The answers to these statements.
@@ -228,22 +232,37 @@ class MySqlSession:
             self._in_transaction = False
 
     def _begin(self, first: Sequence[Statement]) -> list[Answer]:
-        if not first:
-            self.execute("START TRANSACTION")
-            return []
-        sent, answers = [Statement("START TRANSACTION"), *first], list[Answer]()
+        try:
+            return self._answers([Statement("START TRANSACTION"), *first])[1:]
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def _answers(self, sent: Sequence[Statement]) -> list[Answer]:
+        """Run statements, by one message if the server takes several in one."""
+        if len(sent) > 1 and self._together:
+            try:
+                return self._answers_to_message(sent)
+            except TargetError as error:
+                if error.retryable or error.statement != sent[0].sql[:2_000]:
+                    raise
+                # Perhaps a proxy between does not let such a message pass.
+                self._together = False
+        return [self._answers_to_message([each])[0] for each in sent]
+
+    def _answers_to_message(self, sent: Sequence[Statement]) -> list[Answer]:
+        answers = list[Answer]()
         try:
             with self._connected().cursor() as cursor:
                 cursor.execute(";".join(cursor.mogrify(s, tuple(a) or None) for s, a in sent))
-                answers.append(Answer([], 0, 0))
-                while cursor.nextset():
+                while len(answers) < len(sent):
                     rows = list(cursor.fetchall())
                     answers.append(Answer(rows, int(cursor.rowcount), cursor.warning_count))
+                    cursor.nextset()
             self._used = time.monotonic()
         except pymysql.Error as error:
-            self._roll_back()
             self._raise(error, sent[len(answers)].sql)
-        return answers[1:]
+        return answers
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
@@ -340,6 +359,7 @@ class MySqlSession:
                 client_flag=self._flags,
             )
             self.generation += 1
+            self._together = bool(self._flags)
             mysql.keep_alive(connection)
             with connection.cursor() as cursor:
                 cursor.execute(
@@ -374,23 +394,3 @@ class MySqlSession:
 def _asked(cursor: Cursor, sql: str, arguments: Sequence[object]) -> Sequence[tuple[Any, ...]]:
     cursor.execute(sql, arguments)
     return cursor.fetchall()
-
-
-@contextmanager
-def _readable(data: bytes | bytearray) -> Iterator[str]:
-    """A path under which this process can read the bytes."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("shardmerge-load")
-        try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            yield f"/proc/self/fd/{descriptor}"
-        finally:
-            os.close(descriptor)
-    else:
-        with tempfile.TemporaryDirectory(prefix="shardmerge-") as folder:
-            path = os.path.join(folder, "rows")
-            with open(path, "wb") as file:
-                file.write(data)
-            yield path

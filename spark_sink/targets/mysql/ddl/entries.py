@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from shardmerge.schemas.model.actions import Action, Adoption
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records import plain
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.spark_sink.targets.interface import JournalEntry, StatementPlace
+from shardmerge.spark_sink.targets.mysql.server_notes import Statement
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 Place: TypeAlias = tuple[str, str, str, int, int]
@@ -75,18 +77,17 @@ class Entries:
             )
         }
 
-    def find(self, place: Place) -> tuple[str, str | None] | None:
-        """State and ``schema_before`` of an entry; None without an entry.
+    def find_query(self, place: Place) -> Statement:
+        """Asks for state and ``schema_before`` of an entry.
 
-        ``schema_before`` is None when it is not needed, because the next call begins anew.
+        ``schema_before`` is NULL when it is not needed, because the next call begins anew.
         """
-        rows = self._session.query(
+        return Statement(
             f"SELECT state, schema_before FROM {self._table} WHERE pipeline = %s"
             " AND target_database = %s AND target_table = %s AND version = %s"
             " AND ordinal = %s",
             place,
         )
-        return (str(rows[0][0]), rows[0][1]) if rows else None
 
     def begun(self, pipeline: str, target: TargetTable) -> Iterator[Begun]:
         """The entries of a target that are not done and have a ``schema_before``."""
@@ -101,20 +102,14 @@ class Entries:
             statement = JournalStatement(sql, _actions(sql, actions))
             yield Begun(place, statement, JournalEntry(state, error, code), before)
 
-    def executed(self, pipeline: str, target: TargetTable) -> list[tuple[Action, ...]]:
-        """The actions of each executed statement of a target, for ``table_state.executed_state``.
-
-        Raises:
-            UnsupportedDDL, UnparsableDDL: The text of an entry of an earlier version cannot be
-                read.
-        """
-        rows = self._session.query(
+    def executed_query(self, pipeline: str, target: TargetTable) -> Statement:
+        """Asks for each executed statement of a target; see ``executed_actions``."""
+        return Statement(
             f"SELECT statement, actions, changed_at FROM {self._table} WHERE pipeline = %s"
             " AND target_database = %s AND target_table = %s AND state = 'done' AND ordinal >= 0"
             " ORDER BY version, ordinal",
             (pipeline, target.database, target.table),
         )
-        return in_order((_actions(sql, actions), at) for sql, actions, at in rows)
 
     def targets(self, pipeline: str) -> list[TargetTable]:
         """The targets with an executed statement, sorted."""
@@ -156,6 +151,18 @@ class Entries:
         )
 
 
+def executed_actions(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Action, ...]]:
+    """The actions of each executed statement, for ``table_state.executed_state``.
+
+    Args:
+        rows: The answer to ``Entries.executed_query``.
+
+    Raises:
+        UnsupportedDDL, UnparsableDDL: The text of an entry of an earlier version cannot be read.
+    """
+    return in_order((_actions(sql, actions), at) for sql, actions, at in rows)
+
+
 def in_order(
     executed: Iterable[tuple[tuple[Action, ...], datetime]],
 ) -> list[tuple[Action, ...]]:
@@ -178,5 +185,6 @@ def in_order(
     return [actions for actions, _ in placed]
 
 
+@lru_cache(maxsize=8_192)
 def _actions(sql: str, stored: str | None) -> tuple[Action, ...]:
     return actions_of(sql) if stored is None else plain.load(_Kept, stored.encode()).actions

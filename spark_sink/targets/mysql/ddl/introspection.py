@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.ddl.apply.statements import apply_create
@@ -24,6 +25,7 @@ from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.schemas.model.tables import Column, IndexKind, TableSchema
 from shardmerge.schemas.target.table_comparison import bare, misfit
 from shardmerge.schemas.target.target_change import plain_index
+from shardmerge.spark_sink.targets.mysql.server_notes import Statement
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
 _UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049
@@ -31,11 +33,29 @@ _UNKNOWN_TABLE, _UNKNOWN_DATABASE = 1146, 1049
 
 def server_context(session: MySqlSession, database: str) -> ServerContext:
     """The settings with which the target reads DDL in the sink's own sessions."""
-    defaults = session.query(
+    return _context(session, database, session.query(*_defaults_query(database)))
+
+
+def made_database(session: MySqlSession, database: str) -> ServerContext:
+    """As ``server_context``; the database is created if it is missing."""
+    defaults = session.query(*_defaults_query(database))
+    if not defaults:
+        session.execute(f"CREATE DATABASE IF NOT EXISTS {quote_identifier(database)}")
+        return server_context(session, database)
+    return _context(session, database, defaults)
+
+
+def _defaults_query(database: str) -> Statement:
+    return Statement(
         "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM"
         " information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
         (database,),
     )
+
+
+def _context(
+    session: MySqlSession, database: str, defaults: Sequence[tuple[str, str]]
+) -> ServerContext:
     charset, collation = defaults[0] if defaults else ("", "")
     return session.facts.context(database, charset_name(charset), collation_name(collation))
 
@@ -52,16 +72,11 @@ def show_create(session: MySqlSession, table: TargetTable) -> str:
     return re.sub(r"(?m)^(\).*?) AUTO_INCREMENT=\d+", r"\1", text)
 
 
-def make_database(session: MySqlSession, name: str) -> None:
-    """Create the database if it is missing."""
-    if not session.query(
-        "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s", (name,)
-    ):
-        session.execute(f"CREATE DATABASE IF NOT EXISTS {quote_identifier(name)}")
-
-
+@lru_cache(maxsize=32)
 def schema_of(create: str, context: ServerContext) -> TableSchema | None:
     """The schema that a CREATE statement describes; None for "".
+
+    The last ones are remembered: a statement's table is read several times.
 
     Raises:
         UnparsableDDL, UnsupportedDDL: The statement has something that the grammar does not know.

@@ -48,7 +48,7 @@ from shardmerge.schemas.target.table_comparison import difference, is_same, misf
 from shardmerge.schemas.target.table_state import state_after
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import JournalEntry
-from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.control import ControlStore, check_fence
 from shardmerge.spark_sink.targets.mysql.server_errors import LOCK_WAIT_TIMEOUT
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 
@@ -56,9 +56,8 @@ from .compared_tables import TableComparer
 from .ddl_lock import check_no_job, ddl_lock
 from .entries import JournalStatement, Place
 from .introspection import (
-    make_database,
+    made_database,
     schema_of,
-    server_context,
     show_create,
     there_already,
 )
@@ -132,10 +131,11 @@ class Journal:
         """
         place = (self._pipeline, target.database, target.table, version, ordinal)
         with ddl_lock(self._session, self._pipeline, target, self._wait_s):
-            with self._session.transaction():
-                self._control.fence(self._epoch, target)
+            asked = [self._control.fence_query(target), self._entries.find_query(place)]
+            with self._session.transaction(asked) as (fenced, found):
+                check_fence(fenced.rows, self._epoch, target)
             told = JournalStatement(statement.sql, statement.actions)
-            state, before = self._entries.find(place) or ("", None)
+            state, before = found.rows[0] if found.rows else ("", None)
             if state == "done":
                 return JournalEntry("done")
             if any(isinstance(action, Adoption) for action in statement.actions):
@@ -146,10 +146,9 @@ class Journal:
                 entry = self._change_rows(target, statement)
                 self._entries.store(place, told, entry, None)
                 return entry
-            make_database(self._session, target.database)
+            context = made_database(self._session, target.database)
             check_no_job(self._session, target)
             real = show_create(self._session, target)
-            context = server_context(self._session, target.database)
             self._settle_others(target, place, real, context)
             if before is None:
                 before = real
@@ -240,7 +239,7 @@ class Journal:
                 reason = there_already(now, actions, target, context)
                 if reason is not None:
                     return _there(target, reason)
-                if (obstacle := self._met(target, actions, context)) is not None:
+                if (obstacle := self._met(target, actions, context, real)) is not None:
                     return obstacle
             expected = schema_after(schema_before, actions, target, context)
         except SourceError as error:
@@ -270,10 +269,10 @@ class Journal:
         return _compare("executed, but the table is not as expected", expected, after)
 
     def _met(
-        self, target: TargetTable, actions: Sequence[Action], context: ServerContext
+        self, target: TargetTable, actions: Sequence[Action], context: ServerContext, real: str
     ) -> _Outcome | None:
         """What becomes of a statement that meets a change by hand; None if it meets none."""
-        compared = self._comparer.compare(target, context)
+        compared = self._comparer.compare(target, context, real)
         hit = met(compared.expected, compared.found, actions)
         if not hit:
             return None

@@ -82,7 +82,6 @@ class TaskConnection:
     Attributes:
         round_records: Most records of one transaction. It is halved when the target refuses a
             transaction for its size, and is not raised again while this process lives.
-        writes_at_once: Whether the target takes several statements in one message, as far as known.
     """
 
     def __init__(self, config: ApplyConfig) -> None:
@@ -91,7 +90,6 @@ class TaskConnection:
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
         self.rows = row_format(config.registry)
         self.round_records = config.round_records
-        self.writes_at_once = True
         self._reader: RowReader | None = None
         self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
 

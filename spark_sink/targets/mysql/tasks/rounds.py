@@ -214,7 +214,7 @@ def _write_at_once(
     """
     target = task.stream.target
     known = connection.known_shape(target) if batches else None
-    if not connection.writes_at_once or known is None or len(moves) > _MOST_MOVES:
+    if known is None or len(moves) > _MOST_MOVES:
         return None
     executed, shape = known
     writes = _few_writes(target, shape, batches, connection)
@@ -242,8 +242,6 @@ def _write_at_once(
     except TargetError as error:
         if error.retryable or isinstance(error, TargetLost):
             raise
-        # Only a server, or a proxy, that does not take such a message refuses its beginning.
-        connection.writes_at_once = error.statement != "START TRANSACTION"
         return None
     left = iter(answers[2:])
     grown = [sum(write.grown(next(left).changed) for write in of_batch) for of_batch in writes]

@@ -186,7 +186,7 @@ def test_statements_whose_work_was_there_already_are_folded_like_others() -> Non
         create, adopted, actions("DROP INDEX i"), actions("ADD COLUMN a INT"),
         actions("DROP COLUMN zz"), actions("ADD COLUMN b INT"),
     ]  # fmt: skip
-    made = executed_state(executed, T, SERVER)
+    made = executed_state(executed, T, SERVER).in_context(SERVER)
     assert differences(made, state("id INT PRIMARY KEY, a INT, b INT")) == ()
 
 

@@ -38,7 +38,7 @@ class Scripted:
         self.quota, self.config = 1 << 30, [("tidb", "db:4000", "name", str(100 << 20))]
         self.asked: list[str] = []
         self.answers: list[list[tuple[Any, ...]] | pymysql.Error] = []
-        self.open = True
+        self.open, self.refuses_several, self.refused = True, False, 0
 
     def mogrify(self, sql: str, arguments: Any) -> str:
         return sql % tuple(map(repr, arguments)) if arguments else sql
@@ -66,6 +66,9 @@ class Scripted:
         pass
 
     def execute(self, sql: str, _: object = None) -> None:
+        if self.refuses_several and ";" in sql:
+            self.refused += 1
+            raise pymysql.ProgrammingError(1064, "syntax")
         own = ("SET SESSION", "SELECT @@", "SHOW CONFIG")
         if not sql.startswith(own) and self.error is not None:
             raise self.error
@@ -112,11 +115,13 @@ def connect(monkeypatch: pytest.MonkeyPatch, servers: list[Scripted]) -> Any:
         version: str = "8.0.15",
         error: pymysql.Error | None = None,
         warnings: list[tuple[Any, ...]] | None = None,
+        *,
+        together: bool = False,
     ) -> MySqlSession:
         server = Scripted(version, error, warnings or [])
         monkeypatch.setattr(mysql, "ServerConnection", lambda **_: server)
         servers.append(server)
-        return MySqlSession(MySqlAddress("db", 3306, "", ""))
+        return MySqlSession(MySqlAddress("db", 3306, "", ""), together=together)
 
     return make
 
@@ -363,7 +368,7 @@ FIRST = (Statement("SELECT %s", (1,)), Statement("UPDATE t SET v = '%'"))
 def test_a_transaction_can_begin_with_several_statements_in_one_message(
     connect: Any, servers: list[Scripted]
 ) -> None:
-    session = connect()
+    session = connect(together=True)
     servers[-1].answers = [[(1,)], []]
     with session.transaction(FIRST) as answers:
         assert [answer.rows for answer in answers] == [[(1,)], []]
@@ -374,12 +379,28 @@ def test_a_transaction_can_begin_with_several_statements_in_one_message(
 def test_an_error_within_a_message_names_its_statement_and_rolls_back(
     connect: Any, servers: list[Scripted], number: int, is_open: bool
 ) -> None:
-    session = connect()
+    session = connect(together=True)
     servers[-1].answers = [[(1,)], pymysql.OperationalError(number, "no")]
     with pytest.raises(TargetError, match="no") as raised, session.transaction(FIRST):
         pytest.fail("the transaction went on")
     assert raised.value.statement == "UPDATE t SET v = '%'"
-    assert servers[-1].asked[-1] == "ROLLBACK" and session.is_open is is_open
+    assert session.is_open is is_open
+    # The server rolls a transaction back when the connection ends.
+    assert (servers[-1].asked[-1] == "ROLLBACK") is is_open
+
+
+def test_a_server_that_takes_no_message_of_several_statements_gets_them_one_by_one(
+    connect: Any, servers: list[Scripted]
+) -> None:
+    session = connect(together=True)
+    servers[-1].refuses_several = True
+    for _ in range(2):
+        servers[-1].asked.clear()
+        with session.transaction(FIRST) as answers:
+            assert len(answers) == 2
+        asked = [sql for sql in servers[-1].asked if not sql.startswith(("SET", "SELECT @@"))]
+        assert asked == ["START TRANSACTION", "SELECT 1", "UPDATE t SET v = '%'", "COMMIT"]
+    assert servers[-1].refused == 1
 
 
 def test_only_sessions_that_are_asked_to_take_several_statements(

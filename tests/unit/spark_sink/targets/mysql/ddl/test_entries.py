@@ -62,10 +62,9 @@ def test_an_entry_of_an_earlier_version_has_the_actions_of_its_text() -> None:
     assert found.entry == JournalEntry("refused", "why", "SM-6806")
 
 
-def test_an_entry_is_found_with_the_schema_before_its_statement() -> None:
-    assert entries(_Session()).find(PLACE) is None
-    assert entries(_Session(("intent", "CREATE"))).find(PLACE) == ("intent", "CREATE")
-    assert entries(_Session(("done", None))).find(PLACE) == ("done", None)
+def test_an_entry_is_asked_for_by_its_whole_place() -> None:
+    sql, arguments = entries(_Session()).find_query(PLACE)
+    assert arguments == PLACE and sql.count("%s") == len(PLACE)
 
 
 def test_an_adoption_stands_behind_what_was_executed_before_it() -> None:

@@ -67,7 +67,6 @@ class Connection:
         self.round_records = round_records
         self.config = SimpleNamespace(round_bytes=1 << 20)
         self.looks = 0
-        self.writes_at_once = False
 
     @property
     def reader(self) -> Any:
