@@ -288,11 +288,12 @@ class Driver:
         self._rows.look()
         self._loads.order(self._outcomes.executed)
         self._closed.look()
-        state = self._state()
-        if self._last is not None and self._intake.is_still and self._last.holds_for(state):
-            return self._last.batch
+        state, last = self._state(), self._last
+        decided = self._intake.decisions.seen
+        if last is not None and self._intake.is_still and last.holds_for(state, decided):
+            return last.batch
         batch = plan(self._intake.decisions, state, self._batches.bound())  # 4
-        self._last = Planned(batch, state)
+        self._last = Planned(batch, state, decided)
         if batch.tasks:
             # Makes sure that no topic was deleted and made anew after its end was read.
             self._intake.described.identify({task.topic for task in batch.tasks})

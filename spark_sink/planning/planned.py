@@ -13,10 +13,14 @@ class Planned:
     """A plan, and the state from which it was made.
 
     To plan for thousands of shards takes a while, and mostly nothing has changed.
+
+    Attributes:
+        decided: How many decisions had been read.
     """
 
     batch: BatchPlan
     state: SinkState
+    decided: int
 
     @property
     def is_calm(self) -> bool:
@@ -36,8 +40,8 @@ class Planned:
             )
         )
 
-    def holds_for(self, state: SinkState) -> bool:
-        """Whether a plan for a later state is this one.
+    def holds_for(self, state: SinkState, decided: int) -> bool:
+        """Whether a plan for a later state, with so many decisions read, is this one.
 
         No end of a partition may have changed since, and no row may have been applied; the caller
         knows.
@@ -45,6 +49,7 @@ class Planned:
         before = self.state
         return (
             self.is_calm
+            and decided == self.decided
             and not self.batch.tasks
             and state.rows.watermarks is before.rows.watermarks
             and not (state.truncations or state.loaded or state.ordered or state.busy)
