@@ -13,6 +13,10 @@ Theory of operation. One call of ``step`` does this; comments in the code use th
    targets up to their gates. The next call takes the results of statements that have ended.
 6. Publish the progress. Every task has committed its offsets in one transaction with its rows.
 
+When a decision about known shards comes, and no rows, a round plans with the ends that it knows:
+ends that were read before stay true, and statements do not wait for Kafka's answers. The next
+round, which follows at once, begins with step 1 again.
+
 ``step`` says whether anything moved; the caller repeats it at once until nothing does. After a
 crash at any point the journal, the stored offsets and the topics give the same state again.
 Everything else in memory is a reading of Kafka, or a hold that the next try finds again.
@@ -176,6 +180,8 @@ class Driver:
         )
         # Whether another round at once can find or do more.
         self._awaits_more = False
+        # Whether the last round read ends.
+        self._looks = False
         self._last: Planned | None = None
 
     def load(self) -> None:
@@ -258,7 +264,7 @@ class Driver:
         begun, last = time.monotonic(), self._last
         try:
             self._batches.expect()
-            batch = self._plan()  # 1 to 4
+            batch = self._plan(news=news)  # 1 to 4
         except StackError as error:
             log.warning("kafka_awaited", error=error)
             return False
@@ -280,10 +286,14 @@ class Driver:
         self.metrics.round_ended(time.monotonic() - begun)
         return ended or moved or news or self._awaits_more
 
-    def _plan(self) -> BatchPlan:
+    def _plan(self, *, news: bool) -> BatchPlan:
         calm = self._last is not None and self._last.is_calm
-        self._intake.observe(is_calm=calm and not self._statements.busy)  # 1, 2
-        self._row_topics.compare()
+        self._looks = not (news and self._looks and self._intake.knows_all)
+        if self._looks:
+            self._intake.observe(is_calm=calm and not self._statements.busy)  # 1, 2
+            self._row_topics.compare()
+        else:
+            self._intake.described.begin_round()
         self._awaits_more = self._intake.settle()  # 3
         self._rows.look()
         self._loads.order(self._outcomes.executed)

@@ -30,7 +30,7 @@ from shardmerge.spark_sink.planning.partial_looks import Behind, PartialLooks, S
 
 from .arrivals import Arrivals
 from .listing import ListedTopics
-from .offsets import DescribedTopics, OffsetReader
+from .offsets import OffsetReader
 from .topic_tail import TailEnd, TailRecord, TopicTail
 from .waits import Waits
 
@@ -68,6 +68,7 @@ class Intake:
         arrived: The whole row partitions in which records ended the last wait → the offset behind
             the last of them; 0 after an error or in a backlog.
         looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
+        described: The row topics as they are now.
         newly_safe: The partitions whose safe ends ``settle`` has moved last.
     """
 
@@ -101,6 +102,7 @@ class Intake:
         self._to_json = json_of_connectors(pipeline.kafka)
         self._ddl_read_to = 0
         self._topics = ListedTopics(offsets, self.barriers.tails.keys())
+        self.described = self._topics.described
         self._missing_since: dict[str, float] = {}
         self._orders_partitions = orders_partitions
         self._closures = Closures()
@@ -319,9 +321,9 @@ class Intake:
         return not self.looked_at and not self._behind
 
     @property
-    def described(self) -> DescribedTopics:
-        """The row topics as they are now."""
-        return self._topics.described
+    def knows_all(self) -> bool:
+        """Whether ends of all shards were read, and no rows ended the wait."""
+        return not (self.arrived or self.ordered) and self._topics.covers(self.decisions)
 
     def settle(self) -> bool:
         """Find out which ends are safe by now, and which closures are known.

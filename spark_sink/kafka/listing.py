@@ -175,6 +175,12 @@ class ListedTopics:
         self._list_at = 0.0
         self._listed: tuple[int, Mapping[str, int]] = (-1, {})
 
+    def covers(self, decisions: Decisions) -> bool:
+        """Whether every shard that is decided about is listed, and its ends were read."""
+        listing = self.listing
+        is_read = listing.seen >= 0 and not (self.is_other or self.fresh)
+        return is_read and not listing.new_streams(decisions)
+
     def renew(self, decisions: Decisions, *, whole: bool, hurried: bool) -> None:
         """Bring the listing up to date.
 

@@ -632,3 +632,20 @@ def test_all_ends_are_asked_for_again_until_it_succeeds_when_a_topic_is_gone(
     intake.observe(is_calm=True)
     assert intake.watermarks.number == number + 1
     assert intake.watermarks.ends.keys() == {Partition("s1.app.a", 0)}
+
+
+def test_a_decision_about_a_known_shard_can_be_planned_before_ends_are_read_again() -> None:
+    intake = Intake(PIPELINE, cast(Any, Offsets()), cast(Any, None))
+    found = [intake.knows_all]
+    for record in (decision(1, A, 10), decision(2, A, 20), decision(3, B, 10)):
+        intake.decisions.add(record)
+        found.append(intake.knows_all)
+        intake.observe()
+    # Nothing was listed; the shard was not listed; it was; another shard was not.
+    assert found == [False, False, True, False]
+
+
+def test_rows_that_ended_the_wait_are_looked_for_before_a_decision_is_planned() -> None:
+    intake, _ = observed(decision(1, A, 10))
+    intake.arrived = {Partition("s1.app.a", 0): 7}
+    assert not intake.knows_all
