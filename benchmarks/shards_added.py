@@ -1,7 +1,7 @@
 """The work of the sink's driver while shards are added, without any server.
 
 Usage: ``python benchmarks/shards_added.py [--shards 1000,3000,10000] [--topics
-shard|shared] [--each 5] [--late 200] [--profile]``
+shard|shared] [--each 5] [--late 200] [--batches 50] [--profile]``
 
 The driver is the real one; Kafka and the target are played. The sources have described all tables
 at the beginning, as Debezium's snapshots do. Then each round shows ``--each`` more decisions, and
@@ -12,6 +12,10 @@ topics and partitions in all: what Kafka's client and the brokers do grows with 
 what the client alone needs for that, by the figures of ``docs/explanation/scale.md``. The driver's
 clock goes on by as much, so the driver asks less often if an answer takes long. ``growth`` is the
 exponent between the last two numbers of shards.
+
+``a batch, ms`` are the driver's processor milliseconds for one of ``--batches`` batches that come
+when all shards are there, each with a row of 1% of them. For a shared topic the reference is there,
+too: the same with all shards of the topic moved in each batch.
 """
 
 from __future__ import annotations
@@ -55,6 +59,7 @@ from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.topic_tail import TailEnd, TailRecord
 from shardmerge.spark_sink.kafka.waits import Waits
+from shardmerge.spark_sink.kafka.windows.window_reader import Window
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.targets.interface import JournalEntry
 
@@ -66,6 +71,7 @@ COSTS_S = {"ends": 21e-6, "listed": 6e-6, "described": 40e-6}
 """Processor seconds of Kafka's client for the answer about one partition or topic."""
 PACE_S = 0.05
 """Seconds of the driver's clock from one round to the next, besides those that are spent."""
+BATCH = "a batch, ms"
 MOST_ROUNDS = 10
 """So many rounds for each shard are too many."""
 
@@ -99,6 +105,8 @@ class World:
         self.asked: Counter[str] = Counter()
         self.model_s = self.slept_s = 0.0
         self.arrived: deque[str] = deque()
+        self.rows: dict[int, ShardId] = {}
+        """Offset in the shared topic → the shard of the row there."""
         self.applied: set[ShardId] = set()
         self.decided = 0
         self.offsets_of = [n - count // 2 * (n >= (count + 1) // 2) for n in range(count)]
@@ -137,6 +145,7 @@ class World:
     def row_comes(self, number: int) -> None:
         """A shard's first row: its topic exists by that."""
         topic = self.topics[number]
+        self.rows[self.ends[topic]] = self.shards[number]
         self.ends[topic] += 2
         self.arrived.append(topic)
 
@@ -268,6 +277,9 @@ class _State:
 
     rows = row_topics = closed_targets = load = offsets
 
+    def move(self, *told: object) -> None:
+        self._world.asked["stored offsets: transactions"] += 1
+
     def swaps(self) -> int:
         return 0
 
@@ -289,6 +301,13 @@ class _State:
     def expect(self, starts: object) -> None:
         pass
 
+    def read_windows(self, asked: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Window]:
+        rows, found = self._world.rows, dict[Partition, Window]()
+        for whole, (start, end) in asked.items():
+            of = [rows[offset] for offset in range(start, end) if offset in rows]
+            found[whole] = Window(end, {(s.source, s.database, s.table) for s in of})
+        return found
+
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult]:
         self._world.asked["tasks"] += len(tasks)
         for task in tasks:
@@ -305,8 +324,8 @@ class _State:
         self._world.asked["progress records"] += 1
 
 
-def driver_of(world: World, tail: _Tail) -> Driver:
-    """The driver of a world."""
+def driver_of(world: World, tail: _Tail, *, windows: bool = True) -> Driver:
+    """The driver of a world; ``windows``: whether it reads what a shared topic got."""
     state, offsets = cast(Any, _State(world)), cast(Any, _Offsets(world))
     kafka = world.pipeline.kafka
     arrivals = Arrivals(kafka, frozenset(tailed_topics(world.pipeline)))
@@ -314,7 +333,13 @@ def driver_of(world: World, tail: _Tail) -> Driver:
         publisher = ProgressPublisher(kafka, "p.progress")
     return Driver(
         world.pipeline,
-        intake=Intake(world.pipeline, offsets, cast(Any, tail), arrivals=arrivals),
+        intake=Intake(
+            world.pipeline,
+            offsets,
+            cast(Any, tail),
+            arrivals=arrivals,
+            read_windows=state.read_windows if windows else None,
+        ),
         control=state,
         journal=state,
         statements=StatementRunner(lambda: state, 1),
@@ -324,7 +349,31 @@ def driver_of(world: World, tail: _Tail) -> Driver:
     )
 
 
-def measure(count: int, each: int, late: int, *, shared: bool, profile: bool) -> dict[str, float]:
+def batch_ms(driver: Driver, world: World, count: int) -> float:
+    """Processor milliseconds of a batch with rows of 1% of the shards."""
+    some = max(1, len(world.shards) // 100)
+    used = 0.0
+    for number in range(count):
+        for row in range(some):
+            world.row_comes((number * some + row) % len(world.shards))
+        began, moved = time.process_time(), True
+        while moved:
+            moved = driver.step(0.0, idle=True)
+        used += time.process_time() - began
+        world.slept_s += PACE_S
+    return 1_000 * used / count
+
+
+def measure(
+    count: int,
+    each: int,
+    late: int,
+    batches: int,
+    *,
+    shared: bool,
+    windows: bool = True,
+    profile: bool,
+) -> dict[str, float]:
     """The figures of one number of shards."""
     world = World(count, shared=shared)
     tail = _Tail(world)
@@ -335,7 +384,7 @@ def measure(count: int, each: int, late: int, *, shared: bool, profile: bool) ->
         patch("time.monotonic", world.now),
         patch.object(Waits.__init__, "__defaults__", (world.now,)),
     ):
-        driver = driver_of(world, tail)
+        driver = driver_of(world, tail, windows=windows)
         driver.load()
         began, rounds, rows = time.process_time(), 0, 0
         if profile:
@@ -357,11 +406,13 @@ def measure(count: int, each: int, late: int, *, shared: bool, profile: bool) ->
             world.slept_s += PACE_S
         profiler.disable()
         used = time.process_time() - began
+        asked, model_s = dict(world.asked), world.model_s
+        batch = batch_ms(driver, world, batches)
         driver.stop()
     if profile:
         pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(30)
-    figures = {"rounds": float(rounds), "Python, s": used, "model, s": world.model_s}
-    return figures | {name: float(n) for name, n in sorted(world.asked.items())}
+    figures = {"rounds": float(rounds), "Python, s": used, "model, s": model_s}
+    return figures | {name: float(n) for name, n in sorted(asked.items())} | {BATCH: batch}
 
 
 def main() -> int:
@@ -371,19 +422,17 @@ def main() -> int:
     parser.add_argument("--topics", choices=("shard", "shared"), default="shard")
     parser.add_argument("--each", type=int, default=5, help="decisions a round")
     parser.add_argument("--late", type=int, default=200, help="decisions before a row comes")
+    parser.add_argument("--batches", type=int, default=50, help="batches with rows of 1%%")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     counts = [int(text) for text in options.shards.split(",")]
-    found = [
-        measure(
-            count,
-            options.each,
-            options.late,
-            shared=options.topics == "shared",
-            profile=options.profile,
-        )
-        for count in counts
-    ]
+    shared, found = options.topics == "shared", list[dict[str, float]]()
+    told = options.each, options.late, options.batches
+    for count in counts:
+        found.append(measure(count, *told, shared=shared, profile=options.profile))
+        if shared:
+            reference = measure(count, *told, shared=True, windows=False, profile=False)
+            found[-1][f"{BATCH}: all moved"] = reference[BATCH]
     print(f"{'':<24}" + "".join(f"{count:>13,}" for count in counts) + f"{'growth':>9}")
     for name in found[-1]:
         cells = [figures.get(name, 0.0) for figures in found]

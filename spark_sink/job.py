@@ -223,6 +223,7 @@ class _Driving:
                 orders_partitions=target.batches.orders_partitions,
                 arrivals=arrivals,
                 as_read=merge.as_read,
+                read_windows=target.batches.read_windows,
             ),
             control=target.state,
             journal=target.journal(epoch),

@@ -92,7 +92,7 @@ class ToySink:
             for phase in (self._observe, self._read) if self.stale else (self._read, self._observe):
                 yield from phase()
             self.barriers.settle(self.decisions, self._ddl_read)
-            self.catch_up.look(self.places, self.watermarks, self.applied)
+            self.catch_up.look(self.places, self.watermarks, self.state().rows.at)
             batch = plan(self.decisions, self.state(), self.batch)
             yield
             self._execute(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
 
 from .decisions import Decisions
-from .partitions import Partition, Stream, partitions_of, stream_of
+from .partitions import IdleParts, Partition, Stream, partitions_of, stream_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,15 @@ class RowProgress:
     """Everything known of how far rows are applied.
 
     Attributes:
-        applied: Row partition → where it stands; one that is not listed stands at offset 0.
+        applied: Row partition → where the target has it stored; one that is not listed stands at
+            offset 0. ``at`` says where it stands, which can be further for an idle part.
         watermarks: The latest reading.
         caught_up: See ``CatchUp``.
         scans: Source and ``database.table`` → one number for each notice that the connector has
             read the table again, in order. The number is that of the first reading of watermarks
             after the notice.
         loads: Shard whose first rows the sink reads itself → where its latest load stands.
+        idle: The parts of shared partitions that stand further than is stored.
     """
 
     applied: Mapping[Partition, Applied] = field(default_factory=dict)
@@ -103,10 +105,19 @@ class RowProgress:
     caught_up: Mapping[Partition, Reached] = field(default_factory=dict)
     scans: Mapping[tuple[str, str], Sequence[int]] = field(default_factory=dict)
     loads: Mapping[ShardId, LoadPlace] = field(default_factory=dict)
+    idle: IdleParts = field(default_factory=IdleParts)
 
     def at(self, partition: Partition) -> Applied:
         """Where a partition stands."""
-        return self.applied.get(partition, _UNTOUCHED)
+        stored = self.applied.get(partition, _UNTOUCHED)
+        if partition.shard is None:
+            return stored
+        passed = self.idle.offset(partition)
+        return stored if passed <= stored.offset else Applied(passed)
+
+    def stored(self, partition: Partition) -> int:
+        """The offset that the target has stored for a partition; 0 if it has none."""
+        return self.applied.get(partition, _UNTOUCHED).offset
 
     def partitions_of(self, shard: ShardId) -> list[Partition]:
         """The partitions of a shard's row topic, as far as known."""
@@ -150,19 +161,24 @@ class CatchUp:
         self,
         partitions: Iterable[Partition],
         watermarks: Watermarks,
-        applied: Mapping[Partition, Applied],
+        at: Callable[[Partition], Applied],
     ) -> None:
         """Take a reading of watermarks.
 
         A partition that has not yet reached the watermark of an earlier reading goes on waiting for
         that one.
+
+        Args:
+            partitions: Those whose ends were read.
+            watermarks: The reading.
+            at: Tells where a partition stands.
         """
         latest = Reached(watermarks.seen, watermarks.number)
         for partition in partitions:
             awaited = self._awaited.get(partition)
             if awaited is None:
                 awaited = self._awaited[partition] = (latest, watermarks.end(partition))
-            if applied.get(partition, _UNTOUCHED).offset >= awaited[1]:
+            if at(partition).offset >= awaited[1]:
                 self.caught_up[partition] = awaited[0]
                 del self._awaited[partition]
 

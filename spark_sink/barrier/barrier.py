@@ -220,6 +220,10 @@ class Barriers:
         """The partitions whose ends lie beyond their safe ends: a new barrier is worth it."""
         return tuple(p for p, end in ends.items() if end > self.safe_ends.get(p, 0))
 
+    def pass_over(self, partition: Partition, end: int) -> None:
+        """Take an end below which a partition has no rows beyond its safe end: it is safe, too."""
+        self.safe_ends[partition] = max(end, self.safe_ends.get(partition, 0))
+
     def take(self, barrier: Barrier) -> None:
         """Begin to settle a barrier. Its watermark was read after its ends.
 

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
+from shardmerge.schemas.model.errors import TargetClosed
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, LoadPlace, RowProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.kafka.offsets import ask_again
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
 from shardmerge.spark_sink.rows.folding.key_collisions import KeyCollisions
 from shardmerge.spark_sink.targets.interface import WriterState
+
+_STORE_IDLE_S, _STORE_IDLE_SHARE = 1.0, 50
+"""The offsets of idle shards are stored after so many seconds, and after so many times the time
+that it took."""
 
 
 class AppliedRows:
@@ -41,6 +49,7 @@ class AppliedRows:
         self.collisions = KeyCollisions()
         self.loads: Mapping[ShardId, LoadPlace] = {}
         self.unapplied: dict[Partition, None] = {}
+        self._store_idle_at = 0.0
 
     def load(self) -> None:
         """Take what is committed in the target; raises ``TargetError``."""
@@ -55,12 +64,17 @@ class AppliedRows:
         """How far rows are applied, with the latest watermarks; offsets in it change with this."""
         intake = self._intake
         return RowProgress(
-            self._applied, intake.watermarks, self._catch_up.caught_up, intake.scans, self.loads
+            self._applied,
+            intake.watermarks,
+            self._catch_up.caught_up,
+            intake.scans,
+            self.loads,
+            intake.idle,
         )
 
     def look(self) -> None:
         """Take the latest reading of the partitions' ends, and what is safe since."""
-        self._catch_up.look(self._intake.looked_at, self._intake.watermarks, self._applied)
+        self._catch_up.look(self._intake.looked_at, self._intake.watermarks, self.progress.at)
         for partition in self._intake.newly_safe:
             self._compare(partition)
 
@@ -82,14 +96,50 @@ class AppliedRows:
             WriterReplaced: Another writer took over.
             TargetError: The target cannot be written now (``retryable``).
         """
+        stored = self.progress.stored
         if moves:
-            self._control.move(self._epoch, moves)
+            self._control.move(
+                self._epoch, [replace(m, start_offset=stored(m.place)) for m in moves]
+            )
         for move in moves:
             self._set(move.place, Applied(move.next_offset), before=move.start_offset)
+
+    def store_idle(self, now: float) -> None:
+        """Store where the idle shards of shared topics stand, now and then.
+
+        So a sink that starts need not read again what they have passed, and whoever reads the
+        stored offsets sees that they go on.
+
+        Args:
+            now: Monotonic seconds.
+
+        Raises:
+            WriterReplaced: Another writer took over.
+            TargetError: The target cannot be written now (``retryable``).
+        """
+        if now < self._store_idle_at:
+            return
+        progress, moves = self.progress, dict[TargetTable, list[Advance]]()
+        for part in self._intake.idle:
+            stored, at = progress.stored(part), progress.at(part).offset
+            owners = self._intake.decisions.streams.get(part.stream, ())
+            if at > stored and len(owners) == 1:
+                topic, number, shard = part
+                target = owners[0][0]
+                move = Advance(topic, number, stored, at, target, 0, 0, 0, shard)
+                moves.setdefault(target, []).append(move)
+        for target, of_target in moves.items():
+            # A closed target is left alone: its offsets may change places with another table's.
+            with suppress(TargetClosed):
+                self._control.move(self._epoch, of_target, target)
+                self._applied.update((m.place, Applied(m.next_offset)) for m in of_target)
+        self._store_idle_at = ask_again(now, _STORE_IDLE_S, _STORE_IDLE_SHARE)
 
     def _set(self, partition: Partition, now: Applied, *, before: int) -> None:
         """Take a partition's new offset; one that went back has not caught up any more."""
         self._applied[partition] = now
+        if partition.shard is not None:
+            self._intake.idle.moved(partition)
         self._compare(partition)
         if now.offset < before:
             self._catch_up.forget(partition)
@@ -99,5 +149,7 @@ class AppliedRows:
         end = self._intake.barriers.safe_ends.get(partition)
         if end is None or end == self.progress.at(partition).offset:
             self.unapplied.pop(partition, None)
+            if end is not None and partition.shard is not None:
+                self._intake.rest(partition)
         else:
             self.unapplied[partition] = None

@@ -92,10 +92,13 @@ class BatchRuns:
             StackError: Kafka cannot be read.
         """
         applied, safe_ends = self._rows.progress.applied, self._intake.barriers.safe_ends
+        bases = self._intake.idle.bases
         starts = {
             partition: applied[partition].offset
             for partition in self._intake.arrived
             if partition in applied and applied[partition].offset == safe_ends.get(partition)
+        } | {
+            partition: bases[partition] for partition in self._intake.arrived if partition in bases
         }
         if starts or self._expects:
             self._runner.expect(starts)

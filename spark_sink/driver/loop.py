@@ -273,6 +273,7 @@ class Driver:
         self._execute(batch)  # 5
         ended |= self._loads.go_on(batch, self._state())
         moved = self._batches.run(batch)
+        self._rows.store_idle(time.monotonic())
         reach("batch-applied")
         # The sink may not change the table of a closed target.
         self._drift.step(
@@ -325,6 +326,7 @@ class Driver:
             loads=self._loads.latest,
             load_orders=self._loads.orders,
             loaded=self._loads.sources,
+            is_loading=self._loads.is_loading,
             passed_over=self._loads.passed_over,
             routes=self._routes,
             writer_epoch=self._epoch,

@@ -6,16 +6,12 @@ Steps 1 to 3 of the offset barrier (``driver.loop``): which ends are safe to app
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from shardmerge.connectors.debezium.signals import notice
 from shardmerge.connectors.event_log import logger
-from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
-from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision
@@ -24,20 +20,25 @@ from shardmerge.schemas.records.topic_records import decision_of
 from shardmerge.spark_sink.barrier.applied import Watermarks
 from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, is_settled, open_transaction
 from shardmerge.spark_sink.barrier.decisions import Decisions
-from shardmerge.spark_sink.barrier.partitions import Partition, Stream
-from shardmerge.spark_sink.planning.ordered_partitions import Closure, Closures
-from shardmerge.spark_sink.planning.partial_looks import Behind, PartialLooks, SeenEnds, parts_of
+from shardmerge.spark_sink.barrier.partitions import IdleParts, Partition, Stream
+from shardmerge.spark_sink.planning.ordered_partitions import Closure, OrderedStreams
+from shardmerge.spark_sink.planning.partial_looks import (
+    FEW,
+    Behind,
+    PartialLooks,
+    SeenEnds,
+    parts_of,
+)
 
 from .arrivals import Arrivals
 from .listing import ListedTopics
 from .offsets import OffsetReader
-from .topic_tail import TailEnd, TailRecord, TopicTail
-from .waits import Waits
+from .topic_tail import ScanNotices, TailEnd, TailRecord, TopicTail
+from .waits import LongWaits, Waits
+from .windows.window_looks import WindowLooks
+from .windows.window_reader import ReadWindows
 
 log = logger(__name__)
-
-_LOUD_S = 5.0
-"""Seconds that something may be waited for before the log says so."""
 
 
 def tailed_topics(pipeline: Pipeline) -> list[str]:
@@ -56,13 +57,14 @@ class Intake:
             (``ordered_partitions``).
         arrivals: Ends a wait as soon as rows or decisions arrive. None: waits are short instead.
         as_read: Gives each decision of the topic as it has to be followed here.
+        read_windows: Reads what shared topics got, before it is planned. None: in each round that
+            such a topic has rows, all its shards are looked at (``windows``).
+        few: With fewer shards in a partition of a shared topic all of them are looked at.
 
     Attributes:
         decisions: Everything decided, as far as read.
         barriers: Per source, with the ends that are safe.
         watermarks: The latest reading of the row topics' high watermarks.
-        ordered: Stream whose partitions are ordered → its latest closure; None without one.
-        scans: Tables that were read again, see ``RowProgress``.
         unreadable: Whole partition → the offset at which an open transaction blocks reading,
             although there are records behind it. Everything before that offset is safe already.
         arrived: The whole row partitions in which records ended the last wait → the offset behind
@@ -70,6 +72,7 @@ class Intake:
         looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
         described: The row topics as they are now.
         newly_safe: The partitions whose safe ends ``settle`` has moved last.
+        idle: The shards of shared topics that stand further than the target has stored.
     """
 
     def __init__(
@@ -82,31 +85,30 @@ class Intake:
         orders_partitions: bool = False,
         arrivals: Arrivals | None = None,
         as_read: Callable[[Decision], Decision] = lambda decision: decision,
+        read_windows: ReadWindows | None = None,
+        few: int = FEW,
     ) -> None:
         self.decisions = Decisions(topics.RowTopics(pipeline.routes))
         self.barriers = Barriers(source.name for source in pipeline.sources)
         self.watermarks = Watermarks()
-        self.ordered: Mapping[Stream, Closure | None] = {}
-        self.scans: dict[tuple[str, str], list[int]] = {}
+        self._scans = ScanNotices(json_of_connectors(pipeline.kafka))
         self.unreadable: dict[Partition, int] = {}
         self.arrived: Mapping[Partition, int] = {}
         self.looked_at: Mapping[Partition, str] = {}
         self.newly_safe: list[Partition] = []
+        self.idle = IdleParts()
+        self._windows = WindowLooks(read_windows, self.idle, self.barriers, few)
         self._offsets = offsets
         self._as_read = as_read
         self._tail = tail
         self._format = format_
         self._ddl_topic = topics.ddl(pipeline).name
         self._notifications = topics.notifications(pipeline).name
-        self._notices: deque[TailRecord] = deque()
-        self._to_json = json_of_connectors(pipeline.kafka)
         self._ddl_read_to = 0
         self._topics = ListedTopics(offsets, self.barriers.tails.keys())
         self.described = self._topics.described
-        self._missing_since: dict[str, float] = {}
-        self._orders_partitions = orders_partitions
-        self._closures = Closures()
-        self._collided: set[Stream] = set()
+        self._long_waits = LongWaits()
+        self._ordering = OrderedStreams(is_possible=orders_partitions)
         self._waits = Waits(tail, arrivals) if arrivals is not None else None
         self._ends: dict[Partition, int] = {}
         self._looks = PartialLooks()
@@ -149,12 +151,12 @@ class Intake:
                 shown |= self._read_ddl(event)
             elif event.topic == self._notifications:
                 if isinstance(event, TailRecord):
-                    self._notices.append(event)
+                    self._scans.add(event)
             elif isinstance(event, TailRecord):
                 self.barriers.tails[event.topic].record(event.offset)
             else:
                 self.barriers.tails[event.topic].reached(event.offset)
-        self._read_notices()
+        self._scans.read(self.watermarks.number + 1)
         return shown
 
     def _read_ddl(self, event: TailRecord | TailEnd) -> bool:
@@ -166,28 +168,6 @@ class Intake:
             return False
         place = f"{event.topic}@{event.offset}"
         return self.decisions.add(self._as_read(decision_of(self._format.read(event.value), place)))
-
-    def _read_notices(self) -> None:
-        """Take the connectors' notices. While a registry is away, the rest is kept for later."""
-        while self._notices:
-            event = self._notices[0]
-            try:
-                said = notice(self._to_json(event.value))
-            except RegistryUnreachable:
-                return
-            except ContractError as error:
-                # Without this notice a debt may wait until the table is read once more.
-                log.warning(
-                    "notification_skipped",
-                    topic=event.topic,
-                    offset=event.offset,
-                    error=error,
-                )
-                said = None
-            self._notices.popleft()
-            if said is not None and said.tells_scan:
-                readings = self.scans.setdefault((said.source, said.table), [])
-                readings.append(self.watermarks.number + 1)
 
     def observe(self, *, is_calm: bool = False) -> None:
         """Read the ends of the row partitions, and after that the barriers of these ends.
@@ -213,20 +193,23 @@ class Intake:
         is_due = self._looks.is_due(began)
         may_see = hurried and not (needs_all or self._topics.fresh or is_due)
         arrived = self.arrived if may_see else {}
+        looked: AbstractSet[Partition] | None
         if self._seen.take(arrived, known, began, is_calm=is_calm):
-            stable = self._take_seen()
+            stable, looked = self._take_seen(), arrived.keys()
         elif not needs_all and some is not None:
-            stable = self._look_at(some)
+            stable, looked = self._look_at(some), some
         elif not needs_all and not is_due and self._seen.may_have_markers(began):
-            stable = self._look_at(frozenset(known))
+            stable, looked = self._look_at(frozenset(known)), known.keys()
         else:
-            stable = self._look_at_all()
-            self._looks.took(began, time.monotonic())
+            stable, looked = self._look_at_all(), None
         if self._waits is not None and self._topics.fresh:
             fresh = {partition.whole for partition in self._topics.fresh}
             self._waits.follow_also({p: self.watermarks.ends[p] for p in fresh})
         self._topics.fresh.clear()
-        self._behind.take(self.looked_at, self.watermarks.ends, self.barriers.safe_ends)
+        behind = self._look_into_windows(looked, stable, began)
+        self._behind.take(behind, self.watermarks.ends, self.barriers.safe_ends)
+        if looked is None:
+            self._looks.took(began, time.monotonic())
         wanting = self.barriers.partitions_to_read(self._behind.partitions(self.barriers.settling))
         if unasked := {partition.whole for partition in wanting} - stable.keys():
             stable |= self._offsets.stable_ends(unasked)
@@ -256,6 +239,35 @@ class Intake:
             watermark = asked[Partition(source, 0)]
             self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
 
+    def _look_into_windows(
+        self, looked: AbstractSet[Partition] | None, stable: dict[Partition, int], began: float
+    ) -> Mapping[Partition, str]:
+        """Look at the shards that windows of shared topics name, too (see ``WindowLooks.look``).
+
+        Returns:
+            The partitions looked at that are not idle → their sources.
+        """
+        listing, ends = self._topics.listing, self.watermarks.ends
+        found = self._windows.look(self._shared(), looked, ends, stable, self._offsets.stable_ends)
+        self._looks.warm(found.moved, began)
+        for whole in found.moved:
+            self.unreadable.pop(whole, None)
+        self.unreadable |= found.blocked
+        named = {p: listing.partitions[p] for p in found.named if p in listing.partitions}
+        if looked is not None:
+            self.looked_at = {**self.looked_at, **named}
+        return {p: source for p, source in self.looked_at.items() if p not in self.idle}
+
+    def _shared(self) -> Mapping[Partition, Collection[Partition]]:
+        """The whole partitions of shared topics that are not ordered → their parts."""
+        parts, ordered = self._topics.listing.parts, {stream.topic for stream in self.ordered}
+        return {p: of for p, of in parts.items() if p.topic not in ordered} if ordered else parts
+
+    def rest(self, part: Partition) -> None:
+        """Take that all safe rows of a part are applied: it is idle if no others are known."""
+        if part not in self._behind:
+            self.idle.rest(part)
+
     def _take_seen(self) -> dict[Partition, int]:
         """Take the offsets behind the records that ended the wait as ends. Returns them.
 
@@ -265,12 +277,14 @@ class Intake:
         self.barriers.check(seen)
         self.watermarks.ends.update(seen)
         self._ends.update(seen)
-        self.looked_at = parts_of(seen.keys(), listing.partitions, listing.parts)
+        self.looked_at = parts_of(seen.keys(), listing.partitions, listing.parts, self.idle.bases)
         return seen
 
     def _look_at_all(self) -> dict[Partition, int]:
         """Read all ends anew. Returns the stable ends of the partitions with arrivals."""
         listing = self._topics.listing
+        # A listing that differs in more than new topics may have lost and found shards.
+        self._windows.keep({} if self._topics.is_other else self._shared())
         known = {*listing.whole, *listing.own}
         asked, stable = self._offsets.both_ends(known, self.arrived.keys() & known)
         self._seen.forget()
@@ -310,10 +324,20 @@ class Intake:
             self.watermarks = replace(self.watermarks, partitions=dict(listing.counts))
         self._ends.update(asked)
         self.looked_at = {
-            **parts_of(some, listing.partitions, listing.parts),
+            **parts_of(some, listing.partitions, listing.parts, self.idle.bases),
             **{partition: listing.partitions[partition] for partition in fresh},
         }
         return stable
+
+    @property
+    def scans(self) -> Mapping[tuple[str, str], Sequence[int]]:
+        """Tables that were read again, see ``RowProgress``."""
+        return self._scans.found
+
+    @property
+    def ordered(self) -> Mapping[Stream, Closure | None]:
+        """Stream whose partitions are ordered → its latest closure; None without one."""
+        return self._ordering.closures
 
     @property
     def is_still(self) -> bool:
@@ -335,18 +359,11 @@ class Intake:
         for source, ends in self.barriers.settle(self.decisions, self._ddl_read_to).items():
             self.newly_safe += ends
             self._behind.settled(source, self.watermarks.ends, self.barriers.safe_ends)
-        self._report_missing()
-        if not self._orders_partitions:
-            return False
-        counts = self.watermarks.partitions
-        streams = [
-            stream
-            for stream in {*self.decisions.ordered_streams, *self._collided}
-            if counts.get(stream.topic, 0) > 1
-        ]
-        hopeful = self._closures.look(streams, self.watermarks, self.barriers.safe_ends)
-        self.ordered = {stream: self._closures.found.get(stream) for stream in streams}
-        return hopeful
+        lacking = {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
+        lacking |= dict.fromkeys(self.barriers.settling, "")
+        self._long_waits.look(lacking, lambda: self.barriers.missing)
+        streams = self.decisions.ordered_streams
+        return self._ordering.look(streams, self.watermarks, self.barriers.safe_ends)
 
     def order_partitions(self, stream: Stream) -> bool:
         """Order the partitions of a stream from now on.
@@ -357,13 +374,8 @@ class Intake:
         Returns:
             Whether the stream was not ordered before, and can be.
         """
-        if (
-            not self._orders_partitions
-            or stream in self.ordered
-            or self.watermarks.partitions.get(stream.topic, 0) < 2
-        ):
+        if not self._ordering.add(stream, self.watermarks):
             return False
-        self._collided.add(stream)
         shards = [shard for _, shard in self.decisions.streams.get(stream, ())]
         log.info("partitions_ordered", topic=stream.topic, shards=shards)
         return True
@@ -384,16 +396,3 @@ class Intake:
         """Whether every schema change below a barrier is decided, and its decisions are read."""
         tail = self.barriers.tails[barrier.source]
         return is_settled(barrier, tail, self.decisions, self._ddl_read_to)
-
-    def _report_missing(self) -> None:
-        """Log what rows wait for when that takes long."""
-        now = time.monotonic()
-        lacking = {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
-        lacking |= dict.fromkeys(self.barriers.settling, "")
-        self._missing_since = {s: t for s, t in self._missing_since.items() if s in lacking}
-        for who, what in lacking.items():
-            if now - self._missing_since.setdefault(who, now) >= _LOUD_S:
-                log.warning(
-                    "rows_delayed", rows_of=who, reason=what or self.barriers.missing.get(who)
-                )
-                self._missing_since[who] = now

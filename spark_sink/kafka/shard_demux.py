@@ -16,6 +16,7 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import Names
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 
 from .range_reader import CHUNK, OffsetRange, RangeCursor, Records, RowReader
+from .windows.kept_records import KeptCursor, has_kept
 
 
 def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowFormat) -> Cursor:
@@ -33,6 +34,8 @@ def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowForma
         start, end = min(known.start, r.start), max(known.end, r.end)
         tells_moves = known.tells_moves or r.tells_moves
         whole[place] = OffsetRange(r.topic, r.partition, start, end, tells_moves=tells_moves)
+    if has_kept(reader.kept, wanted := list(whole.values())):
+        return DemuxCursor(KeptCursor(reader.kept, wanted), ranges, rows)
     for place in {r.place.whole for r in ranges if r.part is not None}:
         if whole[place].start == 0:
             # A new shard begins at 0, but the topic's first records may have been removed.
@@ -43,7 +46,9 @@ def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowForma
 class DemuxCursor:
     """Like ``RangeCursor``, but ranges can be parts of shared partitions."""
 
-    def __init__(self, cursor: RangeCursor, ranges: Sequence[OffsetRange], rows: RowFormat) -> None:
+    def __init__(
+        self, cursor: RangeCursor | KeptCursor, ranges: Sequence[OffsetRange], rows: RowFormat
+    ) -> None:
         self._cursor = cursor
         self._names_of = rows.names_of
         self._parts = {r.place: r for r in ranges if r.part is not None}

@@ -6,14 +6,17 @@ keeps its offsets. ``waits`` puts it to sleep and wakes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from shardmerge.connectors.access.kafka import assigned_consumer
+from shardmerge.connectors.debezium.signals import notice
 from shardmerge.connectors.event_log import logger
+from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
 from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 
@@ -164,3 +167,45 @@ def _event(message: Message) -> TailRecord | TailEnd | None:
         raise StackError(f"reading {topic}: {error.str()}", code="SM-4108")
     # A broker is away. The client tries again; until then no offset moves.
     return None
+
+
+class ScanNotices:
+    """The connectors' notices that tables were read again.
+
+    Args:
+        to_json: Gives a notice's value as JSON; raises ``RegistryUnreachable`` for now.
+
+    Attributes:
+        found: Tables that were read again, see ``RowProgress``.
+    """
+
+    def __init__(self, to_json: Callable[[bytes | None], bytes | None]) -> None:
+        self.found: dict[tuple[str, str], list[int]] = {}
+        self._to_json = to_json
+        self._waiting: deque[TailRecord] = deque()
+
+    def add(self, event: TailRecord) -> None:
+        """Take a record of the notifications topic."""
+        self._waiting.append(event)
+
+    def read(self, number: int) -> None:
+        """Read what was taken. While a registry is away, the rest is kept for later.
+
+        Args:
+            number: Of the first reading of watermarks after these notices.
+        """
+        while self._waiting:
+            event = self._waiting[0]
+            try:
+                said = notice(self._to_json(event.value))
+            except RegistryUnreachable:
+                return
+            except ContractError as error:
+                # Without this notice a debt may wait until the table is read once more.
+                log.warning(
+                    "notification_skipped", topic=event.topic, offset=event.offset, error=error
+                )
+                said = None
+            self._waiting.popleft()
+            if said is not None and said.tells_scan:
+                self.found.setdefault((said.source, said.table), []).append(number)

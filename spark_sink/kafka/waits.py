@@ -36,6 +36,31 @@ _MISSES = 3
 """After so many waits in a row in which it missed rows, ``Arrivals`` gets a new consumer."""
 
 
+_LOUD_S = 5.0
+"""Seconds that rows may wait before the log says for what."""
+
+
+class LongWaits:
+    """Logs what rows wait for when that takes long."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def look(self, lacking: Mapping[str, str], missing: Callable[[], Mapping[str, object]]) -> None:
+        """Take whose rows wait now.
+
+        Args:
+            lacking: Whose rows wait → for what; "" if ``missing`` says it.
+            missing: For what the others wait. It is asked only when the log tells it.
+        """
+        now = time.monotonic()
+        self._since = {who: at for who, at in self._since.items() if who in lacking}
+        for who, what in lacking.items():
+            if now - self._since.setdefault(who, now) >= _LOUD_S:
+                log.warning("rows_delayed", rows_of=who, reason=what or missing().get(who))
+                self._since[who] = now
+
+
 class Waits:
     """Waits until ``Arrivals`` sees a record, or a tail reads one.
 

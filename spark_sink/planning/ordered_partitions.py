@@ -92,6 +92,55 @@ class Closures:
         return hopeful
 
 
+class OrderedStreams:
+    """Which streams have to be ordered, and their closures.
+
+    Args:
+        is_possible: Whether the target can apply partitions in their common order.
+
+    Attributes:
+        closures: Each of the streams → its latest closure; None without one.
+    """
+
+    def __init__(self, *, is_possible: bool) -> None:
+        self.closures: Mapping[Stream, Closure | None] = {}
+        self._is_possible = is_possible
+        self._found = Closures()
+        self._added: set[Stream] = set()
+
+    def add(self, stream: Stream, watermarks: Watermarks) -> bool:
+        """Order a stream from now on. Returns whether it was not ordered before, and can be."""
+        several = watermarks.partitions.get(stream.topic, 0) > 1
+        if not self._is_possible or stream in self.closures or not several:
+            return False
+        self._added.add(stream)
+        return True
+
+    def look(
+        self,
+        streams: Iterable[Stream],
+        watermarks: Watermarks,
+        safe_ends: Mapping[Partition, int],
+    ) -> bool:
+        """Look for closures: as ``Closures.look``.
+
+        Args:
+            streams: Those whose keys do not order their rows; a stream of one partition is ordered.
+            watermarks: See there.
+            safe_ends: See there.
+
+        Returns:
+            See there.
+        """
+        if not self._is_possible:
+            return False
+        counts = watermarks.partitions
+        wanted = [s for s in {*streams, *self._added} if counts.get(s.topic, 0) > 1]
+        hopeful = self._found.look(wanted, watermarks, safe_ends)
+        self.closures = {stream: self._found.found.get(stream) for stream in wanted}
+        return hopeful
+
+
 def _reach(ends: Mapping[Partition, int], bounds: Mapping[Partition, int]) -> bool:
     return all(ends[partition] >= bound for partition, bound in bounds.items())
 

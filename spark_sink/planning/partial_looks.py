@@ -149,6 +149,7 @@ def parts_of(
     whole: Collection[Partition],
     listed: Mapping[Partition, str],
     parts: Mapping[Partition, Collection[Partition]],
+    but: Collection[Partition] = (),
 ) -> Mapping[Partition, str]:
     """The partitions that are, or are parts of, some whole ones.
 
@@ -156,10 +157,12 @@ def parts_of(
         whole: The whole ones.
         listed: Every partition of rows → its source.
         parts: Whole partition of a shared topic → its parts among ``listed``.
+        but: Whole partitions whose parts are left out.
     """
     found = {partition: listed[partition] for partition in whole if partition in listed}
     for shared in whole if parts else ():
-        found.update((part, listed[part]) for part in parts.get(shared, ()))
+        if shared not in but:
+            found.update((part, listed[part]) for part in parts.get(shared, ()))
     return found
 
 
@@ -171,6 +174,9 @@ class Behind:
 
     def __bool__(self) -> bool:
         return any(self._of_source.values())
+
+    def __contains__(self, partition: Partition) -> bool:
+        return any(partition in partitions for partitions in self._of_source.values())
 
     def partitions(self, but_of: Collection[str]) -> dict[Partition, str]:
         """The partitions → their sources, but for some sources."""

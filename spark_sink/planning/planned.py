@@ -33,7 +33,7 @@ class Planned:
             self.batch.due_truncations
             or self.batch.restarts
             or self.state.truncations
-            or self.state.loaded
+            or self.state.is_loading
             or any(
                 target.open or any(not stop.held for stop in target.stops.values())
                 for target in self.batch.targets
@@ -52,7 +52,7 @@ class Planned:
             and decided == self.decided
             and not self.batch.tasks
             and state.rows.watermarks is before.rows.watermarks
-            and not (state.truncations or state.loaded or state.ordered or state.busy)
+            and not (state.truncations or state.is_loading or state.ordered or state.busy)
             and not (before.busy or before.ordered)
             and state.closed == before.closed
             and state.resting == before.resting

@@ -64,6 +64,7 @@ class RangeTasks:
             writer_epoch=self._state.writer_epoch,
             reading=reading,
             closure=closure.of(partition) if closure is not None else None,
+            stored_offset=self._state.rows.stored(partition),
         )
 
     def undoing(self, restart: Restart) -> list[RangeTask]:
@@ -87,6 +88,7 @@ class RangeTasks:
                 bindings=self._bound(restart.target),
                 writer_epoch=self._state.writer_epoch,
                 reading=_UNDOING + restart.index,
+                stored_offset=self._state.rows.stored(partition),
             )
             for partition, end in restart.left
         ]

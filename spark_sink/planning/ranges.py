@@ -110,6 +110,8 @@ class RangeTask:
             an ordered stream the number is negative, and all ranges of the topic with that number
             are read together.
         closure: For a partition of an ordered stream; None for any other.
+        stored_offset: What the target has stored for the partition before the task. It can be less
+            than where the partition stands (``IdleParts``). None: it is the same.
     """
 
     topic: str
@@ -121,6 +123,7 @@ class RangeTask:
     writer_epoch: int
     reading: int = 0
     closure: PartitionClosure | None = None
+    stored_offset: int | None = None
 
     @property
     def place(self) -> Partition:

@@ -40,6 +40,7 @@ class SinkState:
         load_orders: Shard → versions of the decisions that order it to be loaded; only shards of
             sources whose rows the sink reads itself.
         loaded: Those sources.
+        is_loading: Whether a first load is not complete, or may begin.
         passed_over: Shard → position before which its rows are skipped, because a snapshot of its
             first load includes them.
         routes: The routing rules; they say which rows, columns and operations are merged.
@@ -59,6 +60,7 @@ class SinkState:
     loads: Mapping[ShardId, Load] = field(default_factory=dict)
     load_orders: Mapping[ShardId, Sequence[int]] = field(default_factory=dict)
     loaded: Collection[str] = ()
+    is_loading: bool = False
     passed_over: Mapping[ShardId, SourcePosition] = field(default_factory=dict)
     routes: Sequence[RoutingRule] = ()
     writer_epoch: int = 0

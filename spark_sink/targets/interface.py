@@ -23,6 +23,7 @@ from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
+from shardmerge.spark_sink.kafka.windows.window_reader import ReadWindows
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure
@@ -128,10 +129,16 @@ class WriterState(Protocol):
         """
         ...
 
-    def move(self, epoch: int, moves: Iterable[Advance]) -> None:
+    def move(self, epoch: int, moves: Iterable[Advance], target: TargetTable | None = None) -> None:
         """Set offsets of one target's partitions, forward or back, atomically.
 
+        Args:
+            epoch: Of this writer.
+            moves: The offsets.
+            target: Must not be closed; None: it does not matter whether it is.
+
         Raises:
+            TargetClosed: The target was cut over, or changes places with its shadow.
             WriterReplaced: Another writer took over: the epoch, or an offset, is not the expected
                 one.
             TargetError: The target cannot be written now (``retryable``).
@@ -235,6 +242,11 @@ class Batches(Protocol):
         Raises:
             StackError: Kafka cannot be read.
         """
+        ...
+
+    @property
+    def read_windows(self) -> ReadWindows | None:
+        """Reads what shared topics got, in this process; None where that would not save time."""
         ...
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:

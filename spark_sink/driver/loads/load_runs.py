@@ -127,6 +127,12 @@ class LoadRuns:
         """Whether a job runs whose result may bring a load on."""
         return self._threads.is_busy
 
+    @property
+    def is_loading(self) -> bool:
+        """Whether a load is not complete, or may begin."""
+        book = self._book
+        return bool(book.active or book.unsettled or book.has_news)
+
     def load(self) -> None:
         """Read the state from the target. Chunks that were given out are planned again.
 

@@ -110,6 +110,10 @@ class IcebergBatches:
     def expect(self, starts: Mapping[Partition, int]) -> None:
         """See ``Batches``. Does nothing: a commit takes far longer than the fetch before it."""
 
+    @property
+    def read_windows(self) -> None:
+        """See ``Batches``. None: each commit has the offsets of all shards anyway."""
+
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply ranges, target by target; see ``Batches``."""
         by_target: dict[TargetTable, list[RangeTask]] = {}

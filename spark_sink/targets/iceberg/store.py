@@ -144,13 +144,13 @@ class IcebergStore:
 
         repeated(keep)
 
-    def move(self, epoch: int, moves: Iterable[Advance]) -> None:
+    def move(self, epoch: int, moves: Iterable[Advance], target: TargetTable | None = None) -> None:
         """Set offsets of one target's partitions, forward or back, in one commit."""
         by_target: dict[TargetTable, list[Advance]] = {}
         for move in moves:
             by_target.setdefault(move.target, []).append(move)
-        for target, of_target in by_target.items():
-            repeated(lambda t=target, m=of_target: self._move(epoch, t, m))  # type: ignore[misc]
+        for one, of_target in by_target.items():
+            repeated(lambda t=one, m=of_target: self._move(epoch, t, m))  # type: ignore[misc]
 
     def _move(self, epoch: int, target: TargetTable, moves: Sequence[Advance]) -> None:
         table = self.catalog.load(target)

@@ -301,31 +301,24 @@ class ControlStore:
         Raises:
             WriterReplaced: An offset is not where its move starts.
         """
-        idle: dict[tuple[str, int, int, int, TargetTable], list[Advance]] = {}
+        idle: dict[tuple[str, int, int], list[Advance]] = {}
         for move in moves:
             if move.part is None or move.rows:
                 self.advance(move)
                 continue
-            same = (move.topic, move.partition, move.start_offset, move.next_offset, move.target)
-            idle.setdefault(same, []).append(move)
+            idle.setdefault((move.topic, move.partition, move.next_offset), []).append(move)
         for group in idle.values():
             for first in range(0, len(group), _MOST_TOGETHER):
                 self._pass_over(group[first : first + _MOST_TOGETHER])
 
-    def move(self, epoch: int, moves: Iterable[Advance]) -> None:
-        """Set offsets of partitions, forward or back, in one transaction.
-
-        Raises:
-            WriterReplaced: An offset is not where its move starts, or another writer took over.
-            TargetError: The target cannot be written now (``retryable``).
-        """
+    def move(self, epoch: int, moves: Iterable[Advance], target: TargetTable | None = None) -> None:
+        """Set offsets of partitions, forward or back, in one transaction; see ``WriterState``."""
         with self._session.transaction():
-            self.fence(epoch)
-            for one in moves:
-                self.advance(one)
+            self.fence(epoch, target)
+            self.advance_all(moves)
 
     def _pass_over(self, moves: Sequence[Advance]) -> None:
-        """Move shards without rows together from one offset of a partition to another one."""
+        """Move shards without rows together to one offset of a partition."""
         first, table = moves[0], self.table("shared_offsets")
         by_shard = {move.part: move for move in moves}
         shards = ", ".join(["(%s, %s, %s)"] * len(moves))
@@ -343,12 +336,11 @@ class ControlStore:
             )
         }
         for shard, offset in stored.items():
-            if offset != first.start_offset:
+            if offset != by_shard[shard].start_offset:
                 raise moved_error(by_shard[shard], offset)
         if stored:
             self._session.execute(
-                f"UPDATE {table} SET next_offset = %s WHERE {where} AND next_offset = %s",
-                (first.next_offset, *place, first.start_offset),
+                f"UPDATE {table} SET next_offset = %s WHERE {where}", (first.next_offset, *place)
             )
         if new := [move for move in moves if move.part not in stored]:
             self._insert(new)

@@ -172,15 +172,21 @@ class Line:
         statements = StatementRunner(
             lambda: self._journal(epoch), self.pipeline.sink.statement_connections
         )
+        runner = runner or BatchRunner(SinkSettings(Path()), self.config(), 1 << 60)
         driver = Driver(
             self.pipeline,
             intake=Intake(
-                self.pipeline, OffsetReader(Kafka(bootstrap)), tail, orders_partitions=self._ordered
+                self.pipeline,
+                OffsetReader(Kafka(bootstrap)),
+                tail,
+                orders_partitions=self._ordered,
+                read_windows=runner.read_windows,
+                few=1,
             ),
             control=control,
             journal=journal,
             statements=statements,
-            runner=runner or BatchRunner(SinkSettings(Path()), self.config(), 1 << 60),
+            runner=runner,
             publisher=publisher,
             epoch=epoch,
         )

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS
+from shardmerge.spark_sink.kafka.windows.window_reader import ReadWindows, Window, read_windows
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
@@ -60,6 +61,20 @@ class BatchRunner:
         """See ``Batches``: the driver's own reader fetches."""
         with idle_connection(self._config) as connection:
             connection.reader.expect(starts)
+
+    @property
+    def read_windows(self) -> ReadWindows:
+        """See ``Batches``: the reader keeps the records for the batch that follows."""
+        return self._read_windows
+
+    def _read_windows(
+        self, asked: Mapping[Partition, tuple[int, int]]
+    ) -> Mapping[Partition, Window]:
+        """Windows with so many records that Spark's workers read them are left out."""
+        if sum(end - start for start, end in asked.values()) >= self._min_records:
+            return {}
+        with idle_connection(self._config) as connection:
+            return read_windows(connection.reader, asked, connection.rows)
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
         """Apply the tasks; results come in any order.

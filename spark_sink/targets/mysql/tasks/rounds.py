@@ -320,11 +320,13 @@ def _repeats(error: TargetError) -> bool:
 
 
 def _advance(current: Round) -> Advance:
-    task = current.lane.task
+    task, stored = current.lane.task, current.start
+    if current.start == task.stands_at and task.stored_offset is not None:
+        stored = task.stored_offset
     return Advance(
         task.topic,
         task.partition,
-        current.start,
+        stored,
         current.next_offset,
         task.stream.target,
         current.fold.rows,

@@ -33,14 +33,14 @@ def reading(seen: int, end: int, number: int = 0) -> Watermarks:
 def test_a_high_watermark_that_was_reached_proves_although_there_is_always_a_later_one() -> None:
     catch_up = CatchUp()
     applied = {PARTS[A]: Applied(7), PARTS[B]: Applied(10)}
-    catch_up.look(applied, reading(seen=3, end=10), applied)
-    catch_up.look(applied, reading(seen=3, end=20), applied)
+    catch_up.look(applied, reading(seen=3, end=10), RowProgress(applied).at)
+    catch_up.look(applied, reading(seen=3, end=20), RowProgress(applied).at)
     rows = RowProgress(applied, reading(seen=3, end=20), catch_up.caught_up)
     assert "rows of s1/app.a before" in unapplied_before(A, at(50), 3, rows)
     assert unapplied_before(B, at(50), 3, rows) == ""
 
     applied[PARTS[A]] = Applied(12)
-    catch_up.look(applied, reading(seen=4, end=30), applied)
+    catch_up.look(applied, reading(seen=4, end=30), RowProgress(applied).at)
     rows = RowProgress(applied, reading(seen=4, end=30), catch_up.caught_up)
     assert unapplied_before(A, at(50), 3, rows) == ""
     assert unapplied_before(A, at(50), 4, rows), "the reading was made before the decision was seen"
@@ -49,7 +49,7 @@ def test_a_high_watermark_that_was_reached_proves_although_there_is_always_a_lat
 def test_of_a_place_that_no_decision_tells_only_readings_after_it_count() -> None:
     catch_up = CatchUp()
     applied = {PARTS[A]: Applied(10)}
-    catch_up.look(applied, reading(seen=3, end=10, number=4), applied)
+    catch_up.look(applied, reading(seen=3, end=10, number=4), RowProgress(applied).at)
     rows = RowProgress(applied, reading(seen=3, end=20, number=5), catch_up.caught_up)
     assert unapplied_before(A, at(50), 3, rows, reading=4) == ""
     assert unapplied_before(A, at(50), 3, rows, reading=5)
@@ -58,7 +58,7 @@ def test_of_a_place_that_no_decision_tells_only_readings_after_it_count() -> Non
 def test_rows_that_are_applied_once_more_are_not_proven() -> None:
     catch_up = CatchUp()
     applied = {PARTS[A]: Applied(10)}
-    catch_up.look(applied, reading(seen=3, end=10), applied)
+    catch_up.look(applied, reading(seen=3, end=10), RowProgress(applied).at)
     catch_up.forget(PARTS[A])
     assert catch_up.caught_up == {}
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
+from shardmerge.schemas.model.errors import TargetClosed
 from shardmerge.spark_sink.barrier.applied import Watermarks
-from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.barrier.partitions import IdleParts, Partition
 from shardmerge.spark_sink.driver.applied_rows import AppliedRows
 from shardmerge.spark_sink.planning.ranges import Advance
-from tests.unit.spark_sink.decided import A_ROWS, B_ROWS, TARGET
+from tests.unit.spark_sink.decided import A_ROWS, B_ROWS, TARGET, A
+
+PART = Partition("all", 0, A)
 
 
 class World:
@@ -21,14 +24,22 @@ class World:
         self.newly_safe: list[Partition] = []
         self.watermarks, self.looked_at = Watermarks(), dict[Partition, str]()
         self.scans: dict[tuple[str, str], list[int]] = {}
+        self.idle, self.is_closed = IdleParts(), False
+        self.decisions = SimpleNamespace(streams={PART.stream: [(TARGET, PART.shard)]})
         self.stored = {A_ROWS: 3}
         control = SimpleNamespace(offsets=lambda: self.stored, rows=dict, move=self.move)
         self.rows = AppliedRows(cast(Any, self), cast(Any, control), epoch=1)
         self.rows.load()
 
-    def move(self, epoch: int, moves: list[Advance]) -> None:
+    def move(self, epoch: int, moves: list[Advance], target: object = None) -> None:
+        if self.is_closed:
+            raise TargetClosed("it was cut over")
         for move in moves:
+            assert self.stored.get(move.place, 0) == move.start_offset
             self.stored[move.place] = move.next_offset
+
+    def rest(self, part: Partition) -> None:
+        self.idle.rest(part)
 
     def safe(self, ends: dict[Partition, int]) -> None:
         """The ends of some partitions are safe since this round."""
@@ -55,3 +66,46 @@ def test_rows_that_are_taken_back_are_planned_for_again() -> None:
     world.safe({A_ROWS: 3})
     world.rows.move([Advance(A_ROWS.topic, 0, 3, 0, TARGET, 0, 0, 0)])
     assert list(world.rows.unapplied) == [A_ROWS]
+
+
+def idle_world() -> World:
+    """A shard of a shared topic stands at 7, and is stored at 3."""
+    world = World()
+    world.stored[PART] = 3
+    world.rows.load()
+    world.idle.bases[PART.whole] = 3
+    world.safe({PART: 3})
+    world.idle.bases[PART.whole] = 7
+    return world
+
+
+def test_where_an_idle_shard_stands_is_stored_now_and_then() -> None:
+    world = idle_world()
+    assert world.rows.progress.at(PART).offset == 7
+    assert world.rows.progress.stored(PART) == 3
+    world.rows.store_idle(100.0)
+    assert world.stored[PART] == 7
+    world.idle.bases[PART.whole] = 8
+    world.rows.store_idle(100.5)
+    assert world.stored[PART] == 7, "not so soon again"
+    world.rows.store_idle(1e9)
+    assert world.stored[PART] == 8
+    assert list(world.rows.unapplied) == []
+
+
+def test_the_offsets_of_a_closed_target_stay() -> None:
+    world = idle_world()
+    world.is_closed = True
+    world.rows.store_idle(100.0)
+    assert world.stored[PART] == 3
+    world.is_closed = False
+    world.rows.store_idle(1e9)
+    assert world.stored[PART] == 7
+
+
+def test_an_idle_shard_is_set_back_from_what_is_stored() -> None:
+    world = idle_world()
+    world.rows.move([Advance(*PART[:2], 7, 1, TARGET, 0, 0, 0, A)])
+    assert world.stored[PART] == 1
+    assert world.rows.progress.at(PART).offset == 1
+    assert list(world.rows.unapplied) == [PART]

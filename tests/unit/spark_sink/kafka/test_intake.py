@@ -18,7 +18,7 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
-from shardmerge.spark_sink.kafka.topic_tail import TailRecord
+from shardmerge.spark_sink.kafka.topic_tail import ScanNotices, TailRecord
 from shardmerge.spark_sink.planning.ordered_partitions import Closure
 from tests.unit.spark_sink.decided import A, B, decision
 
@@ -365,7 +365,7 @@ def test_a_notice_stays_while_the_registry_is_away() -> None:
             raise RegistryUnreachable("away")
         return value
 
-    intake._to_json = to_json
+    intake._scans = ScanNotices(to_json)
     tail.records = [TailRecord("p.notifications", 0, scan("app.a"))]
     intake.read(0)
     assert intake.scans == {}

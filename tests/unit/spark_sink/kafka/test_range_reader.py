@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from confluent_kafka import Message, TopicPartition
@@ -11,7 +11,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka import range_reader
-from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RangeCursor, RowReader
+from shardmerge.spark_sink.kafka.range_reader import Kept, OffsetRange, RangeCursor, RowReader
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.rows.decoding.row_envelope import MovedRow
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
@@ -51,6 +51,8 @@ class Consumer:
 
 class Reader:
     """Opens a cursor on such a consumer."""
+
+    kept: ClassVar[dict[Partition, Kept]] = {}
 
     def open(self, ranges: list[OffsetRange]) -> RangeCursor:
         return RangeCursor(cast(Any, Consumer(record(A))), ranges)

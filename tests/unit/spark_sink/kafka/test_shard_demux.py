@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RangeCursor, Records
+from shardmerge.spark_sink.kafka.range_reader import Kept, OffsetRange, RangeCursor, Records
 from shardmerge.spark_sink.kafka.shard_demux import DemuxCursor, open_ranges
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 
@@ -56,6 +56,8 @@ class Base:
 
 class Reader:
     """Opens ``Base``; the topics begin at ``low``."""
+
+    kept: ClassVar[dict[Partition, Kept]] = {}
 
     def __init__(self, logs: dict[Partition, list[bytes | None]], low: int = 0) -> None:
         self.logs, self.low = logs, low

@@ -54,7 +54,7 @@ def test_so_is_a_decision() -> None:
         {"busy": frozenset({TARGET})},
         {"closed": {TARGET: Closing.CUT_OVER}},
         {"resting": {A: at(3)}},
-        {"loaded": frozenset({"s1"})},
+        {"is_loading": True},
     ],
     ids=lambda change: next(iter(change)),
 )
