@@ -59,7 +59,7 @@ from shardmerge.spark_sink.kafka.publisher import ProgressPublisher
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.topic_tail import TailEnd, TailRecord
 from shardmerge.spark_sink.kafka.waits import Waits
-from shardmerge.spark_sink.kafka.windows.window_reader import Window
+from shardmerge.spark_sink.kafka.windows.window import Window
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.targets.interface import JournalEntry
 

@@ -35,8 +35,8 @@ from .listing import ListedTopics
 from .offsets import OffsetReader
 from .topic_tail import ScanNotices, TailEnd, TailRecord, TopicTail
 from .waits import LongWaits, Waits
+from .windows.window import ReadWindows
 from .windows.window_looks import WindowLooks
-from .windows.window_reader import ReadWindows
 
 log = logger(__name__)
 

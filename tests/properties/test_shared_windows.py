@@ -25,7 +25,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.applied_rows import AppliedRows
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
-from shardmerge.spark_sink.kafka.windows.window_reader import Window
+from shardmerge.spark_sink.kafka.windows.window import Window
 from shardmerge.spark_sink.planning.plan import plan
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask
 from shardmerge.spark_sink.planning.sink_state import SinkState

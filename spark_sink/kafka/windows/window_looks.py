@@ -25,7 +25,7 @@ from shardmerge.spark_sink.barrier.barrier import Barriers
 from shardmerge.spark_sink.barrier.partitions import IdleParts, Partition
 from shardmerge.spark_sink.planning.partial_looks import FEW
 
-from .window_reader import ReadWindows, Window
+from .window import ReadWindows, Window
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.barrier import Barriers
 from shardmerge.spark_sink.barrier.partitions import IdleParts, Partition
+from shardmerge.spark_sink.kafka.windows.window import Window
 from shardmerge.spark_sink.kafka.windows.window_looks import Found, WindowLooks
-from shardmerge.spark_sink.kafka.windows.window_reader import Window
 
 ALL = Partition("all", 0)
 SHARDS = tuple(ShardId("s1", "app", name) for name in "abc")
