@@ -98,6 +98,7 @@ _SINK_VARIABLES = {
     "log_level": sink.LOG_LEVEL,
     "log_format": LOG_FORMAT,
     "jars": sink.JARS,
+    "ivy": sink.IVY,
     "metrics_host": sink.METRICS_HOST,
     "metrics_port": sink.METRICS_PORT,
     "metrics_per_shard": sink.METRICS_PER_SHARD,

@@ -23,6 +23,7 @@ SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """``spark-submit`` sets it for the Python program that it starts."""
 LOG_LEVEL = "SHARDMERGE_SINK_LOG_LEVEL"
 JARS = "SHARDMERGE_SPARK_JARS"
+IVY = "SHARDMERGE_SPARK_IVY"
 METRICS_HOST = "SHARDMERGE_SINK_METRICS_HOST"
 METRICS_PORT = "SHARDMERGE_SINK_METRICS_PORT"
 METRICS_PER_SHARD = "SHARDMERGE_SINK_METRICS_PER_SHARD"
@@ -42,6 +43,8 @@ class SinkSettings:
         log_level: Of our own log records.
         jars: Paths of further jars for Spark, separated by commas: for example Iceberg's runtime,
             if Spark is not to fetch it.
+        ivy: Folder in which Spark keeps the jars that it fetches; "" for Spark's own choice, which
+            is below the user's home.
         log_format: Form of the log's lines: ``plain`` or ``json``.
         metrics_host: Address on which metrics are served. There is no login: another host than the
             loopback is for closed networks only.
@@ -57,6 +60,7 @@ class SinkSettings:
     ui_port: int = 0
     log_level: str = "INFO"
     jars: str = ""
+    ivy: str = ""
     log_format: str = PLAIN
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0
@@ -131,6 +135,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         ui_port=_port(UI_PORT, env.get(UI_PORT, "0")),
         log_level=level,
         jars=env.get(JARS, ""),
+        ivy=env.get(IVY, ""),
         log_format=form_of(options.log_format, env),
         metrics_host=options.metrics_host,
         metrics_port=_port("--metrics-port", options.metrics_port),

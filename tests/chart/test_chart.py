@@ -137,6 +137,52 @@ def test_the_validator_of_an_iceberg_target_has_the_image_with_spark() -> None:
         assert validator["args"][-4:] == ["--rate", "500", "--pause", "3600"]
 
 
+def test_what_runs_spark_keeps_fetched_jars_in_a_folder_that_it_may_write() -> None:
+    """The home that Java finds is in the image, which nobody may write."""
+    words = ["-f", str(CHART / "ci" / "strimzi.yaml"), "-set", "validator.onSpark=true"]
+    containers = [c for pod in pods(rendered(*words)) for c in pod["spec"]["containers"]]
+    kept = {}
+    for container in containers:
+        given = {each["name"]: each.get("value", "") for each in container["env"]}
+        kept[container["name"]] = settings_from(["--pipeline", "p.toml"], given).ivy
+    assert kept == {"agents": "", "watchdog": "", "sink": "/tmp/ivy", "validator": "/tmp/ivy"}
+
+
+@pytest.mark.parametrize(
+    ("given", "images"),
+    [
+        (("image.tag=v2",), {"agents": "shardmerge:v2", "watchdog": "shardmerge:v2"}),
+        (
+            ("image.tag=v2", "watchdog.image.tag=v1"),
+            {"agents": "shardmerge:v2", "watchdog": "shardmerge:v1"},
+        ),
+        (
+            ("image.digest=sha256:b", "watchdog.image.digest=sha256:a"),
+            {"agents": "shardmerge@sha256:b", "watchdog": "shardmerge@sha256:a"},
+        ),
+        (
+            ("image.digest=sha256:b", "watchdog.image.tag=v1"),
+            {"agents": "shardmerge@sha256:b", "watchdog": "shardmerge:v1"},
+        ),
+        (
+            ("image.digest=sha256:b", "watchdog.image.repository=other"),
+            {"agents": "shardmerge@sha256:b", "watchdog": "other@sha256:b"},
+        ),
+    ],
+)
+def test_the_watchdog_can_stay_behind_at_an_upgrade(
+    given: tuple[str, ...], images: dict[str, str]
+) -> None:
+    words = [word for value in given for word in ("-set", value)]
+    found = {
+        container["name"]: container["image"]
+        for pod in pods(rendered("-f", str(CHART / "ci" / "smallest.yaml"), *words))
+        for container in pod["spec"]["containers"]
+    }
+    del found["sink"]
+    assert found == images
+
+
 def test_sinks_stand_by_for_one_another_and_are_ready_before_the_old_one_ends() -> None:
     manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"))
     [sink] = [each for each in manifests if each["metadata"]["name"].endswith("-sink")

@@ -49,6 +49,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $part := .part -}}
 - {name: SHARDMERGE_LOG_FORMAT, value: {{ .root.Values.logFormat | quote }}}
 - {name: HOME, value: /tmp}
+{{- if has $part (list "sink" "validator") }}
+# Spark would keep Iceberg's jar in the home that Java finds in the list of users, whatever HOME says.
+- {name: SHARDMERGE_SPARK_IVY, value: /tmp/ivy}
+{{- end }}
 {{- range .root.Values.passwords }}
 {{- if has $part .parts }}
 - name: {{ .variable }}

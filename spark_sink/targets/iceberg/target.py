@@ -125,6 +125,8 @@ def spark_conf(catalog: SparkCatalog, settings: SinkSettings, version: str) -> M
     """
     prefix = f"spark.sql.catalog.{catalog.name}"
     runtime = {"spark.jars.packages": runtime_of(pyspark.__version__, version)}
+    if settings.ivy:
+        runtime["spark.jars.ivy"] = settings.ivy
     if settings.jars:
         runtime = {"spark.jars": settings.jars}
     return {

@@ -97,3 +97,13 @@ def test_a_jar_that_is_given_is_not_fetched() -> None:
 
     assert conf["spark.jars"] == "/a.jar" and "spark.jars.packages" not in conf
     assert settings_from(arguments, {}).jars == ""
+
+
+def test_fetched_jars_are_kept_where_the_settings_say() -> None:
+    arguments = ["--pipeline", "p.toml"]
+    settings = settings_from(arguments, {"SHARDMERGE_SPARK_IVY": "/tmp/ivy"})
+
+    conf = spark_conf(CATALOG, settings, "1.12.0")
+
+    assert conf["spark.jars.ivy"] == "/tmp/ivy" and "spark.jars.packages" in conf
+    assert "spark.jars.ivy" not in spark_conf(CATALOG, settings_from(arguments, {}), "1.12.0")
