@@ -35,12 +35,10 @@ def new_binlog(source: Source, read: Gtids, begun: str) -> NewBinlog:
 def rows_of(source: Source, event: RowsEvent) -> int:
     """How many rows an event has in the binlog of the server at a source's address.
 
-    The source's connector must not read that server meanwhile: its id is used.
-
     Raises:
         StackError: The server does not answer, or has no such event.
     """
-    return SourceBinlog(source).number_of_rows(event, source.server_id)
+    return SourceBinlog(source).number_of_rows(event)
 
 
 def found_in(events: Iterable[BinlogEvent], read: Gtids, begun: str) -> NewBinlog:

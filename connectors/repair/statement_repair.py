@@ -16,7 +16,6 @@ shards, and the connector leaves the tables out (``left_out``) until the server 
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,7 +61,6 @@ _SMALLEST_QUEUE: Mapping[str, str] = {
 _ROUNDS = 12
 _FAILS_WITHIN_S = 180.0
 _PAUSE_S = 0.1
-_SERVER_IDS = (1 << 30, 1 << 31)
 
 
 class Attended(StrEnum):
@@ -278,9 +276,7 @@ class StatementRepair:
             return True
         if gap.partial is None:
             return False
-        server_id = random.SystemRandom().randrange(*_SERVER_IDS)
-        rows = self._connector.binlog.number_of_rows(gap.partial, server_id)
-        return rows > stand.offset.row
+        return self._connector.binlog.number_of_rows(gap.partial) > stand.offset.row
 
     def _deliver_more(self) -> Stand | None:
         """Let the connector run up to its statement again; None when it gets past it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +37,6 @@ _UNDECODABLE = (
     ValueError, LookupError, TypeError, NotImplementedError, struct.error, StatusVariableMismatch,
 )  # fmt: skip
 _OF_SERVER = ("server_uuid", "hostname", "port", "server_id")
-_FIRST_ID = 2**31
 
 
 class BinlogUnreadable(Exception):
@@ -119,8 +117,6 @@ class RowChanges:
     def _changes(self, place: BinlogEnd, table: TableName) -> Iterator[Change]:
         with binlog_stream(
             self._server,
-            # No other replica of the server may have the number.
-            _FIRST_ID + secrets.randbelow(_FIRST_ID - 1),
             place.file,
             place.pos,
             filter_non_implemented_events=False,

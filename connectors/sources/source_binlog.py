@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -44,6 +45,8 @@ _GTIDS_BEFORE, _FIRST_EVENTS = ("Previous_gtids", "Gtid_list"), 3
 """What tells the transactions of the files before, and among how many events it is: MariaDB's file
 begins with its format, then perhaps its encryption."""
 _NO_TABLE = 1146
+_FIRST_ID = 1 << 30
+"""A replica that reads here has a number by chance, from this one on to twice as much."""
 C = TypeVar("C", bound=Cursor)
 
 
@@ -172,12 +175,11 @@ class SourceBinlog:
             row = cursor.fetchone()
         return None if row is None else str(row[1])
 
-    def number_of_rows(self, event: RowsEvent, server_id: int) -> int:
+    def number_of_rows(self, event: RowsEvent) -> int:
         """How many rows an event holds.
 
         Args:
             event: Of this server's binlog.
-            server_id: An id that no other replica of the server uses now.
 
         Raises:
             StackError: The server does not answer, or gives no such event.
@@ -186,7 +188,6 @@ class SourceBinlog:
         try:
             with binlog_stream(
                 source,
-                server_id,
                 event.file,
                 event.transaction_pos,
                 only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent],
@@ -273,13 +274,15 @@ def binlog_cursor(server: Server, kind: type[C]) -> Iterator[C]:
 
 @contextmanager
 def binlog_stream(
-    server: Server, server_id: int, file: str, pos: int, **options: Any
+    server: Server, file: str, pos: int, **options: Any
 ) -> Iterator[BinLogStreamReader]:
     """The events from a place on, to the binlog's end.
 
+    It reads as a replica with a number of its own: a server ends the stream of another replica that
+    has the same one, such as the connector's.
+
     Args:
         server: Its user needs REPLICATION SLAVE and REPLICATION CLIENT.
-        server_id: An id that no other replica of the server uses now.
         file: A binlog file of the server.
         pos: Where an event begins in it.
         options: More of the library's.
@@ -289,7 +292,7 @@ def binlog_stream(
     """
     stream = BinLogStreamReader(
         connection_settings={**connection_arguments(server), **_TIMEOUTS},
-        server_id=server_id,
+        server_id=_FIRST_ID + secrets.randbelow(_FIRST_ID),
         resume_stream=True,
         blocking=False,
         enable_logging=False,
