@@ -59,6 +59,7 @@ _WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
 """Debezium announces a first snapshot before it has noted the binlog's position, and the offset of
 that record, without a position, is stored. If the task is interrupted right there, it fails at
 every start (measured, 3.6.1). No row of the snapshot has come by then, so it is taken again."""
+_CONNECT_UNANSWERED = "SM-4304"
 _AWAY_S = 30.0
 """Pause before a source that did not answer is asked for its ``gtid_mode`` again."""
 
@@ -141,15 +142,7 @@ class Watchdog:
         if not restarts.is_due(now_s):
             return False
         reason = status.reason()
-        if repair is None:
-            restarts.begun(now_s)
-            self._rest.restart_failed(name)
-            outcome = Attended.RESTARTED
-        elif _WITHOUT_A_PLACE in reason:
-            restarts.begun(now_s)
-            repair.begin_anew()
-            outcome = Attended.BEGUN_ANEW
-        else:
+        if repair is not None and _WITHOUT_A_PLACE not in reason:
             # Raises if the source is away: no restart helps before it is back.
             repair.source_end()
             if not restarts.helps(reason, self._rest.offset(name)):
@@ -162,13 +155,28 @@ class Watchdog:
                         reason=reason,
                     )
                 return False
-            restarts.begun(now_s)
-            outcome = repair.attend(status)
+        restarts.begun(now_s)
+        try:
+            outcome = self._attend(name, status, repair)
+        except StackError as error:
+            if error.code == _CONNECT_UNANSWERED:
+                restarts.unanswered(now_s)
+            raise
         if outcome is Attended.HELD:
             restarts.not_restarted()
             return False
         log.warning("connector_restarted", connector=name, remedy=outcome, reason=reason)
         return True
+
+    def _attend(self, name: str, status: ConnectorStatus, repair: SourceRepair | None) -> Attended:
+        """Restart or repair a connector that failed."""
+        if repair is None:
+            self._rest.restart_failed(name)
+            return Attended.RESTARTED
+        if _WITHOUT_A_PLACE in status.reason():
+            repair.begin_anew()
+            return Attended.BEGUN_ANEW
+        return repair.attend(status)
 
     def _look_at_unfailed(
         self, name: str, status: ConnectorStatus, repair: SourceRepair, now_s: float

@@ -58,6 +58,12 @@ class Restarts:
         self.fruitless += 1
         self._pause.begin(now_s)
 
+    def unanswered(self, now_s: float) -> None:
+        """Connect took no restart: it does not count, and the shortest pause begins."""
+        self.fruitless -= 1
+        self._pause.reset()
+        self._pause.begin(now_s)
+
     def not_restarted(self) -> None:
         """It was not restarted after all: the attempt counts for the pause, not as fruitless."""
         self.fruitless -= 1

@@ -34,7 +34,7 @@ class Repair:
         is_unfit: Whether the offset does not fit the source's gtid_mode.
     """
 
-    outcome: Attended | ContractError = Attended.RESTARTED
+    outcome: Attended | ContractError | StackError = Attended.RESTARTED
     is_away: bool = False
     is_begun: bool = False
     is_unfit: bool = False
@@ -55,7 +55,7 @@ class Repair:
 
     def attend(self, told: ConnectorStatus) -> Attended:
         self.asked.append(f"attend {told.name}")
-        if isinstance(self.outcome, ContractError):
+        if isinstance(self.outcome, ContractError | StackError):
             raise self.outcome
         return self.outcome
 
@@ -278,3 +278,20 @@ def test_the_watchdog_ends_when_a_source_was_moved(
 
     assert stop.is_set(), "the watches beside it end, too"
     assert "sources_moved" in caplog.text
+
+
+def test_a_restart_that_nobody_answered_does_not_count(worker: Worker, rest: ConnectRest) -> None:
+    """While its group rebalances, as workers come and go, Connect restarts nothing (409)."""
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    refused = "409: Cannot complete request because of a conflicting operation"
+    repair = Repair(StackError(refused, code="SM-4304"))
+    watchdog = watchdog_of(rest, repair)
+
+    for second in range(12):
+        with pytest.raises(StackError, match="409"):
+            watchdog.look(float(second))
+
+    assert len(repair.asked) == 12
+    repair.outcome = Attended.RESTARTED
+    assert watchdog.look(12.0) == ("c",)
