@@ -484,7 +484,7 @@ def main() -> int:
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="failover-", dir=ROOT / ".local"))
     made = Pipeline(directory)
-    bad = 0
+    bad, ended = 0, False
     try:
         made.until_both_wait()
         print("| part | kills | s p50 | s max | lost | doubled | rows written |")
@@ -508,8 +508,9 @@ def main() -> int:
             )
             if options.json:
                 print(json.dumps({part: [round(each, 2) for each in seconds]}), flush=True)
+        ended = True
     finally:
-        made.close(keeps_files=bool(bad))
+        made.close(keeps_files=bool(bad) or not ended)
     return 1 if bad else 0
 
 
