@@ -108,7 +108,7 @@ def _decision(decision: ShownDecision) -> Iterator[str]:
     for shard in decision.pauses:
         yield f"⏸️ **pauses** {_code(shard)}"
     for statement in decision.statements:
-        yield f"{statement.kind}: {_code(statement.sql)}"
+        yield f"{statement.kind}: {_code(statement.sql)}, waits for {_text(statement.waits_for)}"
         if statement.lossy:
             yield f"⚠️ lossy: {_text(statement.lossy)}"
     for fixup in decision.fixups:

@@ -12,6 +12,7 @@ from shardmerge.agents.preview.shapes import (
     ShownDecision,
     ShownOrder,
     ShownPlan,
+    ShownStatement,
     ShownStep,
 )
 from shardmerge.cli.planning.markdown import plan_markdown
@@ -34,6 +35,14 @@ def test_text_and_code_stay_in_their_cells() -> None:
     assert "`` ALTER TABLE t ADD `a\\|b` INT ``" in row
     assert r"a\_b \| \<c\> \*d\*" in row
     assert row.replace(r"\|", "").count("|") == 5
+
+
+def test_a_statement_is_shown_with_what_it_waits_for() -> None:
+    waits = "the rows of s1/app.t_1 before the change"
+    one = step(1, "ALTER TABLE t ADD b INT", "")
+    decided = replace(one.decisions[0], statements=(ShownStatement("ALTER …", "rows", waits),))
+    text = plan_markdown(plan(replace(one, decisions=(decided,))))
+    assert r"rows: `ALTER …`, waits for the rows of s1/app.t\_1 before the change" in text
 
 
 def test_a_long_plan_is_cut_and_says_so() -> None:
