@@ -211,7 +211,7 @@ def decisions_of(plan: Plan) -> list[bytes]:
 @given(
     st.integers(0, 10**9),
     st.sampled_from(_MORE),
-    st.sampled_from(("mysql", "mariadb")),
+    st.sampled_from(("mysql", "mariadb", "tidb", "iceberg")),
     st.sampled_from(_VERSIONS),
 )
 def test_a_plan_has_the_decisions_of_the_agents_byte_for_byte(
