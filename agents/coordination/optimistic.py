@@ -61,11 +61,14 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     )
     moved = state.with_shard(state.after(change.shard, change.position, tracked))
     called = _called_alike(moved, names, tracked)
-    others = comments_between(state, moved.with_all_released(), state.held)
+
+    def all_comments() -> Mapping[str, str]:
+        return {**comments_between(state, moved.with_all_released(), state.held), **comments}
+
     answer: Joined | Refusal = (
         called
         if isinstance(called, Refusal)
-        else to(moved, moved.final, called, comments={**others, **comments})
+        else to(moved, moved.final, called, comments=all_comments)
     )
     if not isinstance(answer, Refusal):
         opened = {shard.shard for shard in state.opened()}
@@ -105,7 +108,7 @@ def settle(
             called,
             dialect=dialect,
             comments={**comments, **comments_between(state, released, state.held)},
-            renewals=Renewals(state.shards, held=state.held),
+            renewals=Renewals.of(state),
         )
     )
     if not isinstance(answer, Refusal):

@@ -101,7 +101,7 @@ def settle(
     comments: Mapping[str, str],
 ) -> Settled | Refusal:
     """See ``settling.settle``."""
-    renewed = Renewals(state.shards, held=state.held)
+    renewed = Renewals.of(state)
     found = _furthest(state, names, dialect, None, renewed, comments=comments)
     if isinstance(found, Settled):
         return found

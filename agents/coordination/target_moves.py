@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmerge.agents.coordination.rows.column_replacement import NO_RENEWALS, Renewals
@@ -64,7 +64,7 @@ def join_target(
     *,
     dialect: Dialect,
     first: Sequence[str] = (),
-    comments: Mapping[str, str] = NO_COMMENTS,
+    comments: Mapping[str, str] | Callable[[], Mapping[str, str]] = NO_COMMENTS,
     renewals: Renewals = NO_RENEWALS,
 ) -> Joined | Refusal:
     """The move from the target as it is to the join of some of its shards' schemas.
@@ -75,7 +75,9 @@ def join_target(
         names: Identity → name in the target.
         dialect: The target's kind and version.
         first: Identities whose columns come first among those that are new in the target.
-        comments: Comments of columns that the change set, by identity.
+        comments: Comments of columns that the change set, by identity. A function that gives them
+            is called only if there is a join: it may look at every held shard, and while shards
+            contradict each other every change of any shard comes here.
         renewals: Columns that shards dropped and added again.
     """
     if not index.shards:
@@ -106,6 +108,7 @@ def join_target(
                 "rename or drop the column on the shard",
                 code="SM-1209",
             )
+    comments = comments() if callable(comments) else comments
     key = {column_id for column_id, _ in joined.key}
     if (
         not comments

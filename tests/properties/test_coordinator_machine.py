@@ -307,6 +307,7 @@ class CoordinatorMachine(RuleBasedStateMachine):
         assert (state.heads, state.finals) == (anew.heads, anew.finals)
         assert state.standing == anew.standing
         assert state.skipping == anew.skipping
+        assert state.anew == anew.anew
         for kept, made in ((state.effective, anew.effective), (state.final, anew.final)):
             assert set(kept.ids) == set(made.ids)
             assert kept.shards == made.shards

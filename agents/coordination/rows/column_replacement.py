@@ -46,11 +46,28 @@ class Renewals:
         before: The shards before the change; the hold of a shard tells what its changes did.
         now: The shard that changes → identities of the columns that are anew with this change.
         held: Those of ``before`` that were held.
+        anew: Identities of the columns that are anew with some change of a held shard.
     """
 
     before: Mapping[ShardId, ShardState] = field(default_factory=dict)
     now: Mapping[ShardId, Set[str]] = field(default_factory=dict)
     held: Collection[ShardId] = ()
+    anew: Collection[str] = ()
+
+    @classmethod
+    def of(cls, state: TargetState, now: Mapping[ShardId, Set[str]] | None = None) -> Renewals:
+        """The renewals behind a state.
+
+        Args:
+            state: Before the change.
+            now: See ``Renewals``; None when no shard changes.
+        """
+        return cls(state.shards, now or {}, state.held, state.anew)
+
+    def concern(self, key: Iterable[str]) -> bool:
+        """Whether one of these columns is anew on some shard."""
+        changed = (column_id for ids in self.now.values() for column_id in ids)
+        return not {*self.anew, *changed}.isdisjoint(key)
 
     def makes_anew(self, column_id: str, state: TargetState, index: JoinIndex) -> bool:
         """Whether the target's column is to be dropped and added again.
@@ -103,12 +120,12 @@ def renewals(state: TargetState, change: SchemaChange, tracked: ShardSchema) -> 
     """
     known = state.shards.get(change.shard)
     if known is None:
-        return Renewals(state.shards, {change.shard: set(tracked.ids)}, state.held)
+        return Renewals.of(state, {change.shard: set(tracked.ids)})
     added = zip(tracked.ids, change.lineage, strict=False)
     now = {column_id for column_id, lineage in added if not lineage.before}
     if is_late(known, state.policies.existing_rows, change) and known.real is not None:
         now |= _converted(known.real.columns, tracked.columns)
-    return Renewals(state.shards, {change.shard: now}, state.held)
+    return Renewals.of(state, {change.shard: now})
 
 
 def made_anew(decision: Decision, columns: Sequence[ShardColumn]) -> set[str]:

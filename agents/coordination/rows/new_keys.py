@@ -91,6 +91,8 @@ def unknown_key(
         return None
     parts = {item.id: item.column for item in after if item.id in key}
     new = parts.keys() - {item.id for item in before}
+    if not new and not renewals.concern(parts):
+        return None  # no shard's rows got values of the key by DDL; held shards need no look
     fresh: set[str] = set()
     known = [
         (shard, schema)

@@ -55,6 +55,7 @@ class TargetState:
         finals: Final schema → how many shards have it.
         standing: Effective schema → how many shards that do not wait for the lock count with it.
         skipping: How many shards count with a schema that is not their own.
+        anew: Identity → how many held shards have dropped and added that column again.
         pool: The schemas that the shards refer to.
         policies: The policies that count: those of the latest schema change's route, replaced where
             an operator set one. The origin columns are those of the target's first schema change.
@@ -87,6 +88,7 @@ class TargetState:
     finals: Counts[ShardSchema] = field(default_factory=Map, compare=False)
     standing: Counts[ShardSchema] = field(default_factory=Map, compare=False)
     skipping: int = field(default=0, compare=False)
+    anew: Counts[str] = field(default_factory=Map, compare=False)
     pool: SchemaPool = field(default_factory=SchemaPool, compare=False)
     joined: JoinedTable | None = field(default=None, compare=False)
     policies: RoutePolicies = DEFAULT_POLICIES
@@ -197,6 +199,7 @@ class TargetState:
             finals=finals,
             standing=standing,
             skipping=self.skipping + _skips(new) - _skips(old),
+            anew=recounted(self.anew, _anew(old), _anew(new)),
             pool=pool,
         )
 
@@ -235,6 +238,7 @@ def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
         finals=Map(finals),
         standing=Map(standing),
         skipping=sum(map(_skips, found.values())),
+        anew=Map(Counter(column_id for name in held for column_id in _anew(found[name]))),
         pool=pool,
     )
 
@@ -256,6 +260,14 @@ def _standing(shard: ShardState | None) -> tuple[ShardSchema, ...]:
 
 def _skips(shard: ShardState | None) -> bool:
     return shard is not None and shard.actual is not None
+
+
+def _anew(shard: ShardState | None) -> frozenset[str]:
+    effects = shard.hold.effects if shard and shard.hold else ()
+    return frozenset(effect.id for effect in effects if effect.anew) if effects else _NONE
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
