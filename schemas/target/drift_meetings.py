@@ -6,7 +6,7 @@ one that the table already fulfils counts as executed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from shardmerge.schemas.model.actions import (
     Action,
@@ -55,14 +55,49 @@ def met(
         actions: The actions of the statement.
         text: See ``differences``.
     """
+    touched = _differences_touched(expected, found, actions, text)
+    hit = [each for each, action in touched if not _keeps(expected, found, each, action)]
+    return tuple(dict.fromkeys(hit))
+
+
+def replaced(
+    expected: TableState,
+    found: TableState,
+    actions: Sequence[Action],
+    text: Callable[[Part | None], str] = text_of,
+) -> tuple[Difference, ...]:
+    """The columns changed by hand that a statement changes or drops, although it meets nothing.
+
+    No value is lost by it, but the change by hand is gone afterwards. So it must be told.
+
+    Args:
+        expected: See ``met``.
+        found: See ``met``.
+        actions: Of a statement for which ``met`` finds nothing.
+        text: See ``differences``.
+    """
+    changing = (ColumnChange, ColumnRemoval, TypeChange)
+    parts = found.parts()
+    return tuple(dict.fromkeys(
+        each
+        for each, action in _differences_touched(expected, found, actions, text)
+        if isinstance(action, changing) and isinstance(parts.get(each.subject), Column)
+    ))  # fmt: skip
+
+
+def _differences_touched(
+    expected: TableState,
+    found: TableState,
+    actions: Sequence[Action],
+    text: Callable[[Part | None], str],
+) -> Iterator[tuple[Difference, Action]]:
+    """Each difference of the table whose part an action concerns, with the action."""
     named = {each.subject: each for each in differences(expected, found, text)}
-    hit = []
     for action in actions:
         for subject in _touched(action):
             each = named.get(subject)
-            if each is not None and not _keeps(expected, found, each, action):
-                hit.append(each)
-    return tuple(dict.fromkeys(hit))
+            if each is not None:
+                yield each, action
 
 
 def holds_already(

@@ -303,7 +303,7 @@ def test_a_view_in_place_of_a_table_says_why_it_is_not_healed(line: Line) -> Non
 
 
 def test_a_column_that_is_wider_already_is_used_and_what_follows_is_as_without_it(
-    line: Line,
+    line: Line, caplog: pytest.LogCaptureFixture
 ) -> None:
     line.by_hand("MODIFY COLUMN b VARCHAR(255) DEFAULT 'x'")
     assert line.run(T, 2, "MODIFY COLUMN b VARCHAR(80) DEFAULT 'x'") == DONE
@@ -319,3 +319,5 @@ def test_a_column_that_is_wider_already_is_used_and_what_follows_is_as_without_i
     assert line.session.query(f"SELECT LENGTH(b), d = 9999999999 FROM {T.sql}") == [(80, 1)]
     assert line.run(T, 6, "DROP COLUMN b") == DONE
     assert line.found() == {}
+    told = [record.__dict__["event"] for record in caplog.records]
+    assert told == ["wider_columns_kept"] * 2 + ["wider_columns_replaced"] * 2

@@ -195,6 +195,9 @@ class IcebergJournal:
             return DONE
         if meets.hit:
             return self._refuse(table, state, key, met_text(table.name, meets.hit), MET_CODE)
+        if meets.replaced:
+            columns = [f"{each.subject}: {each.found}" for each in meets.replaced]
+            log.warning("wider_columns_replaced", target=table.name, columns=columns)
         layout = layout_after(real, actions)
         done = self._done(state, key, _decided(state, actions, table, layout))
         reach("statement-begun")

@@ -10,7 +10,7 @@ from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.drift import Difference, DriftKind, unread_difference
 from shardmerge.schemas.target.drift import differences
-from shardmerge.schemas.target.drift_meetings import holds_already, met
+from shardmerge.schemas.target.drift_meetings import holds_already, met, replaced
 from shardmerge.schemas.target.table_state import TABLE, TableState
 from shardmerge.spark_sink.targets.drift_interface import TableComparison
 
@@ -91,10 +91,12 @@ class Meeting:
     Attributes:
         hit: The changes that it would overwrite.
         is_held: Whether the table can stay as it is, because it accepts all that is decided.
+        replaced: See ``drift_meetings.replaced``; empty if something is hit.
     """
 
     hit: tuple[Difference, ...] = ()
     is_held: bool = False
+    replaced: tuple[Difference, ...] = ()
 
 
 def meeting(decided: Decided | None, real: Layout, actions: Sequence[Action]) -> Meeting:
@@ -111,6 +113,6 @@ def meeting(decided: Decided | None, real: Layout, actions: Sequence[Action]) ->
     expected, found = states(decided, real, nothing)
     hit = met(expected, found, actions, part_text)
     if not hit:
-        return Meeting()
+        return Meeting(replaced=replaced(expected, found, actions, part_text))
     after, _ = states(decided_after(decided, actions, real, nothing), real, nothing)
     return Meeting(hit, holds_already(expected, after, found, actions))

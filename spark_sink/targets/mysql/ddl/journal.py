@@ -43,7 +43,7 @@ from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 from shardmerge.schemas.records.drift import MET_CODE
-from shardmerge.schemas.target.drift_meetings import holds_already, met, met_text
+from shardmerge.schemas.target.drift_meetings import holds_already, met, met_text, replaced
 from shardmerge.schemas.target.table_comparison import difference, is_same, misfit
 from shardmerge.schemas.target.table_state import state_after
 from shardmerge.spark_sink.process.failpoints import reach
@@ -275,6 +275,9 @@ class Journal:
         compared = self._comparer.compare(target, context, real)
         hit = met(compared.expected, compared.found, actions)
         if not hit:
+            if gone := replaced(compared.expected, compared.found, actions):
+                columns = [f"{each.subject}: {each.found}" for each in gone]
+                log.warning("wider_columns_replaced", target=target, columns=columns)
             return None
         after = state_after(compared.expected, actions, target, context).in_context(context)
         if holds_already(compared.expected, after, compared.found, actions):

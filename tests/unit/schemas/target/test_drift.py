@@ -14,7 +14,7 @@ from shardmerge.schemas.model.tables import Check
 from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.target.drift import adoption_of, checked_adoption, differences
-from shardmerge.schemas.target.drift_meetings import holds_already, met, met_text
+from shardmerge.schemas.target.drift_meetings import holds_already, met, met_text, replaced
 from shardmerge.schemas.target.table_state import TableState, executed_state, state_after
 from tests.strategies import table
 
@@ -233,3 +233,19 @@ def test_a_wider_column_that_stayed_can_be_widened_dropped_and_not_narrowed() ->
     narrower = "MODIFY b DECIMAL(4)"
     assert [each.subject for each in met(expected, there, actions(narrower))] == ["column:b"]
     assert not stays_as_it_is(expected, there, narrower)
+
+
+@pytest.mark.parametrize(
+    ("clause", "told"),
+    [
+        ("DROP COLUMN a", ["column:a"]),
+        ("MODIFY a DECIMAL(30)", ["column:a"]),
+        ("DROP COLUMN b", []),
+        ("ADD INDEX i (a)", []),
+    ],
+)
+def test_a_change_by_hand_that_goes_without_loss_is_told(clause: str, told: list[str]) -> None:
+    expected = state("id INT PRIMARY KEY, a INT, b INT")
+    found = state("id INT PRIMARY KEY, a BIGINT, b INT")
+    assert met(expected, found, actions(clause)) == ()
+    assert [each.subject for each in replaced(expected, found, actions(clause))] == told

@@ -435,6 +435,8 @@ def test_columns_that_are_wider_than_a_statement_makes_them_stay(
     assert world.layout.field("d") == wide
     assert world.kinds == {"column:d": "harmless"}
     assert [r.__dict__["event"] for r in caplog.records] == ["wider_columns_kept"]
+    assert world.execute(4, "ALTER TABLE `m`.`t` DROP COLUMN `d`") == DONE
+    assert [r.__dict__["event"] for r in caplog.records][1:] == ["wider_columns_replaced"]
 
 
 # --- tables that are gone, or are others
