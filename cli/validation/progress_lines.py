@@ -24,7 +24,8 @@ class ProgressLines:
     def __init__(self, target: str) -> None:
         self._target, self._rows = target, 0
         self._began = self._told = time.monotonic()
-        self._before: int | None = None
+        self._validation: TableValidation | None = None
+        self._before = 0
         self._bars: Progress | None = None
         self._task = TaskID(0)
         if sys.stderr.isatty():
@@ -47,9 +48,9 @@ class ProgressLines:
 
     def progressed(self, validation: TableValidation) -> None:
         """See ``target_run.Watcher``."""
-        if self._before is None:
-            self._before = validation.rows
         now = time.monotonic()
+        if validation is not self._validation:
+            self._begin(validation, now)
         if self._bars is not None:
             self._bars.update(
                 self._task,
@@ -60,13 +61,24 @@ class ProgressLines:
             self._told = now
             click.echo(self._line(validation, now), err=True)
 
+    def _begin(self, validation: TableValidation, now: float) -> None:
+        """Measure the rate from here on.
+
+        Rows from before are not of this comparison: another process compared them (``--resume``),
+        or the schemas changed and all rows are compared anew.
+        """
+        self._validation, self._before, self._began = validation, validation.rows, now
+        if self._bars is not None:
+            done = min(validation.rows, self._rows)
+            self._bars.reset(self._task, total=self._rows or None, completed=done)
+
     def close(self) -> None:
         """Take the bar away."""
         if self._bars is not None:
             self._bars.stop()
 
     def _line(self, validation: TableValidation, now: float) -> str:
-        done = validation.rows - (self._before or 0)
+        done = validation.rows - self._before
         rate = done / max(now - self._began, 0.001)
         text = f"{self._target}: {validation.rows:,} rows"
         if self._rows:
