@@ -54,6 +54,7 @@ def keep_comparing(
     meter: ValidationMeter,
     pause_s: float,
     *,
+    ended: Callable[[], None] = lambda: None,
     sleep: Callable[[float], None] = time.sleep,
     now_s: Callable[[], float] = time.time,
 ) -> NoReturn:
@@ -63,6 +64,7 @@ def keep_comparing(
         begin: Begins a round.
         meter: Receives each report, and each round that could not begin.
         pause_s: Seconds between two rounds.
+        ended: Called after each round that could begin.
         sleep: Waits for a number of seconds.
         now_s: The time now, in seconds since 1970.
 
@@ -75,6 +77,7 @@ def keep_comparing(
                 meter.keep_only([str(target) for target in this.targets])
                 for target in this.targets:
                     meter.compared(this.report(target), now_s())
+            ended()
         except ConfigError:
             raise
         except ShardMergeError as error:

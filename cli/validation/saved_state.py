@@ -120,5 +120,6 @@ class StateFile:
 
     def remove(self) -> None:
         """Forget a run that is complete."""
+        self._targets = {}
         if self._path is not None:
             self._path.unlink(missing_ok=True)

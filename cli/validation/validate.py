@@ -61,7 +61,8 @@ class _Call:
 @click.option(
     "--resume",
     type=FILE,
-    help="Keep the state in this file; if it exists, go on from there. Removed at the end.",
+    help="Keep the state in this file; if it exists, go on from there. Removed at the end; with "
+    "--continuous, at the end of each round.",
 )
 @click.option(
     "--repair",
@@ -142,7 +143,7 @@ def validate(
         state = StateFile(resume, pipeline.name, tuple(map(str, shards)))
         call = _Call(pipeline, shards, Limits(rate, most, patience), state, repair, as_json, path)
         if continuous:
-            _check_continuous(resume, repair)
+            _check_continuous(repair)
             _keep_comparing(call, target, pause_s, metrics_host, metrics_port)
         found = _compared(call, target)
         if all(each.complete for each in found):
@@ -199,10 +200,10 @@ def _compared(call: _Call, target: TargetTable | None) -> list[ValidatedTarget]:
         return [this.report(each) for each in this.targets]
 
 
-def _check_continuous(resume: Path | None, repair: str | None) -> None:
-    if resume is not None or repair is not None:
+def _check_continuous(repair: str | None) -> None:
+    if repair is not None:
         raise ConfigError(
-            "--continuous takes neither --resume nor --repair",
+            "--continuous does not take --repair",
             hint="correct what differs with a call of its own, without --continuous",
             code="SM-5601",
         )
@@ -214,7 +215,9 @@ def _keep_comparing(
     meter = ValidationMeter()
     stop = serve(meter.samples, host, port) if port else None
     try:
-        keep_comparing(lambda: _round(call, target, only_merged=True), meter, pause_s)
+        keep_comparing(
+            lambda: _round(call, target, only_merged=True), meter, pause_s, ended=call.state.remove
+        )
     finally:
         if stop is not None:
             stop()

@@ -15,9 +15,13 @@ from shardmerge.cli.main import main
 from shardmerge.cli.validation.report import lines
 from shardmerge.cli.validation.report_shapes import RowDifference, ValidatedTarget
 from shardmerge.cli.validation.rounds import Round, keep_comparing
+from shardmerge.cli.validation.saved_state import StateFile
 from shardmerge.cli.validation.validation_meter import ValidationMeter
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import TargetTable
+
+from .silent_servers import SilentServers
+from .test_target_run import ROWS, run_of
 
 
 class Ended(BaseException):
@@ -150,14 +154,47 @@ def test_a_wrong_pipeline_file_ends_the_process() -> None:
         keep_comparing(begin, ValidationMeter(), 60)
 
 
-@pytest.mark.parametrize("option", [["--resume", "state"], ["--repair", "sql"]])
-def test_what_makes_no_sense_again_and_again_is_refused(option: list[str], tmp_path: Path) -> None:
+def test_what_makes_no_sense_again_and_again_is_refused(tmp_path: Path) -> None:
     text = Path("docker/pipeline.toml").read_text(encoding="utf-8")
     file = tmp_path / "pipeline.toml"
     file.write_text(text, encoding="utf-8")
     told = CliRunner().invoke(
-        main, ["validate", "--continuous", *option, "--pipeline", str(file)],
+        main, ["validate", "--continuous", "--repair", "sql", "--pipeline", str(file)],
         env={"MYSQL_PASSWORD": "x"},
     )  # fmt: skip
     assert told.exit_code == 2
-    assert "--continuous takes neither" in told.output
+    assert "--continuous does not take --repair" in told.output
+
+
+def test_a_killed_round_goes_on_and_the_next_one_begins_anew(tmp_path: Path) -> None:
+    file = tmp_path / "state"
+    left = run_of(SilentServers(ROWS, dict(ROWS)), state=StateFile(file, "p", ()))
+    left.validation.compare_next()
+    StateFile(file, "p", ()).save(left.validation)  # and here the process is killed
+    state, firsts = StateFile(file, "p", ()), list[int]()
+
+    @contextmanager
+    def begin() -> Iterator[Round]:
+        def compare(_: TargetTable) -> ValidatedTarget:
+            before = len(asked)
+            made = run_of(SilentServers(ROWS, dict(ROWS), lambda: asked.append(1)), state=state)
+            made.run()
+            firsts.append(len(asked) - before)
+            assert made.validation.rows == len(ROWS)
+            return report()
+
+        yield Round([TargetTable("m", "t")], compare, lambda _: None)
+
+    asked = list[int]()
+    pauses = list[float]()
+
+    def sleep(seconds: float) -> None:
+        assert not file.exists()
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise Ended
+
+    with pytest.raises(Ended):
+        keep_comparing(begin, ValidationMeter(), 60, ended=state.remove, sleep=sleep)
+    resumed, anew = firsts
+    assert 0 < resumed < anew
