@@ -169,7 +169,7 @@ def lines(found: ValidatedTarget, most: int = 100) -> Iterator[str]:
     if found.repair_session:
         yield f"  first, in the same session: {found.repair_session}"
     for row in found.differences[:most]:
-        yield f"  {_line(row, found.key)}"
+        yield f"  {_line(row, found.key)}{f', since {row.since}' if row.since else ''}"
         if row.repair:
             yield f"    {row.repair}"
     if len(found.differences) > most:

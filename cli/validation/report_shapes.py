@@ -24,6 +24,8 @@ class RowDifference:
         row: For ``count``: column of the target → the value of one of these rows, at most 1,000
             characters of it; bytes begin with ``0x``. Empty behind the first 1,000 differences, and
             if the row was not there any more.
+        since: With ``--continuous``: when this process first found the difference, as an ISO time
+            in UTC; "" otherwise. A comparison that does not find it ends it.
     """
 
     kind: str
@@ -35,6 +37,7 @@ class RowDifference:
     repair: str = ""
     owners: Mapping[str, int] = field(default_factory=dict)
     row: Mapping[str, str | None] = field(default_factory=dict)
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

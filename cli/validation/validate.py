@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,6 +47,7 @@ class _Call:
     repair: str | None
     as_json: bool
     path: Path
+    dated: Callable[[ValidatedTarget], ValidatedTarget] = lambda report: report
 
 
 @click.command()
@@ -213,6 +214,7 @@ def _keep_comparing(
     call: _Call, target: TargetTable | None, pause_s: float, host: str, port: int
 ) -> NoReturn:
     meter = ValidationMeter()
+    call = replace(call, dated=lambda report: meter.dated(report, time.time()))
     stop = serve(meter.samples, host, port) if port else None
     try:
         keep_comparing(
@@ -252,7 +254,7 @@ def _validated(
     except StackError:
         if not begun or not begun[0].validation.rows:
             raise
-        report = begun[0].report(time.monotonic() - began)
+        report = call.dated(begun[0].report(time.monotonic() - began))
         _tell(report, as_json=call.as_json)
         return report
     validation = run.validation
@@ -265,7 +267,7 @@ def _validated(
     except StackError as error:
         # What was found is told all the same.
         click.echo(f"{target}: rows that differ could not be read: {error}", err=True)
-    report = run.report(seconds, told, rows)
+    report = call.dated(run.report(seconds, told, rows))
     _tell(report, as_json=call.as_json)
     if call.repair == "sql":
         for note in repairs.counted_notes(found, told):

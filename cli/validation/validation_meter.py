@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from shardmerge.connectors.formats.stored_record import iso_time
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.family import Sample
 
-from .report_shapes import ValidatedTarget
+from .report_shapes import RowDifference, ValidatedTarget
 
 _KEYED = ("missing", "extra", "differs")
+_Named = tuple[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +25,14 @@ class _Told:
         latest: The latest report of a comparison that did not fail; None before.
         completed_s: When a comparison was last complete; None before.
         code: The code of the latest comparison's error; "" if it did not fail.
+        since: Kind and key of each difference → when it was first found, in seconds since 1970.
     """
 
     rows: int = 0
     latest: ValidatedTarget | None = None
     completed_s: float | None = None
     code: str = ""
+    since: Mapping[_Named, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -42,6 +46,22 @@ class ValidationMeter:
         """Forget all targets but these: the others do not exist any more."""
         self._targets = {name: told for name, told in self._targets.items() if name in targets}
 
+    def dated(self, report: ValidatedTarget, now_s: float) -> ValidatedTarget:
+        """The report of a target, with the time since which each difference is known.
+
+        A comparison that is not complete says nothing of the rows that it did not reach. So what
+        was known before of these stays known.
+        """
+        told = self._targets.get(report.target, _Told())
+        since = {_named(each): told.since.get(_named(each), now_s) for each in report.differences}
+        kept = since if report.complete else {**told.since, **since}
+        self._targets = {**self._targets, report.target: replace(told, since=kept)}
+        differences = tuple(
+            replace(each, since=iso_time(round(1000 * since[_named(each)])))
+            for each in report.differences
+        )
+        return replace(report, differences=differences)
+
     def compared(self, report: ValidatedTarget, now_s: float) -> None:
         """Add the report of a target. Its comparison ended at ``now_s``, in seconds since 1970."""
         told = self._targets.get(report.target, _Told())
@@ -50,7 +70,7 @@ class ValidationMeter:
             told = replace(told, code=report.code)
         else:
             completed_s = now_s if report.complete else told.completed_s
-            told = _Told(told.rows + report.rows, report, completed_s)
+            told = _Told(told.rows + report.rows, report, completed_s, since=told.since)
         self._targets = {**self._targets, report.target: told}
 
     def failed(self) -> None:
@@ -68,6 +88,12 @@ class ValidationMeter:
                 yield Sample(catalog.VALIDATE_COMPLETED, (name,), told.completed_s)
             if told.latest is not None:
                 yield from _of_report(told.latest)
+            if told.since:
+                yield Sample(catalog.VALIDATE_SINCE, (name,), min(told.since.values()))
+
+
+def _named(row: RowDifference) -> _Named:
+    return row.kind, row.key
 
 
 def _of_report(report: ValidatedTarget) -> Iterator[Sample]:

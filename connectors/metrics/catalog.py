@@ -255,8 +255,13 @@ VALIDATE_FAILING = Family(
     "1 for a target whose latest comparison failed. `code` says why. The other values of the "
     "target are those of the comparison before.", ("target", "code"),
 )  # fmt: skip
+VALIDATE_SINCE = Family(
+    "shardmerge_validate_differing_since_timestamp_seconds", _GAUGE,
+    "When the oldest difference of the target that is still there was first found by this process, "
+    "in seconds since 1970. Missing when there is no difference.", ("target",), "seconds",
+)  # fmt: skip
 VALIDATE = (
-    VALIDATE_DIFFERENCES, VALIDATE_UNCOMPARED, VALIDATE_ROWS, VALIDATE_COMPLETED,
+    VALIDATE_DIFFERENCES, VALIDATE_SINCE, VALIDATE_UNCOMPARED, VALIDATE_ROWS, VALIDATE_COMPLETED,
     VALIDATE_FAILURES, VALIDATE_FAILING,
 )  # fmt: skip
 

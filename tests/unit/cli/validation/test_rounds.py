@@ -95,6 +95,29 @@ def test_each_round_replaces_what_the_one_before_found() -> None:
     assert found["failures_total",] == 0
 
 
+def test_a_difference_is_known_since_it_was_first_found_until_it_is_gone() -> None:
+    meter = ValidationMeter()
+
+    def since(now_s: float, *kinds: str, complete: bool = True) -> list[str]:
+        found = meter.dated(report(*kinds, complete=complete), now_s)
+        meter.compared(found, now_s)
+        return [each.since for each in found.differences]
+
+    def oldest() -> object:
+        return values(meter).get(("differing_since_timestamp_seconds", "m.t"))
+
+    first, later = "1970-01-01T00:16:40", "1970-01-01T00:33:20"
+    assert [text[:19] for text in since(1_000, "extra")] == [first]
+    assert [text[:19] for text in since(2_000, "extra", "missing")] == [first, later]
+    assert oldest() == 1_000
+    assert [text[:19] for text in since(3_000, "missing", complete=False)] == [later]
+    assert oldest() == 1_000  # the part with the other row was not compared
+    assert [text[:19] for text in since(4_000, "missing")] == [later]
+    assert oldest() == 2_000
+    since(5_000)
+    assert oldest() is None
+
+
 def test_a_round_that_cannot_begin_ends_only_itself() -> None:
     meter = ValidationMeter()
     assert run([{"m.t": report("extra")}, AWAY, {"m.t": report()}], meter) == [60, 60, 60]
@@ -112,6 +135,9 @@ def test_a_target_that_fails_stops_no_target_behind_it_and_is_told_with_its_code
     assert found["failures_total",] == 1
     assert found["differences", "m.t", "extra"] == 1
     assert found["completed_timestamp_seconds", "m.t"] == 1_000
+    assert all("since" not in line for line in lines(other))
+    [dated] = meter.dated(other, 1_000.0).differences
+    assert f", since {dated.since}" in "".join(lines(replace(other, differences=(dated,))))
     [failed] = told
     assert (failed.target, failed.code, failed.complete) == ("m.t", "SM-4101", False)
     assert list(lines(failed)) == ["m.t: not compared: SM-4101: Kafka does not answer"]
