@@ -80,9 +80,9 @@ test: $(ARTIFACTS) | java ## Each rule once, the real stack included; closes wit
 	@CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql loads $(firstword $(SPARKS)) \
 		check wheel laws docs chart integration e2e scenarios
 
-test-all: $(ARTIFACTS) | java ## The same with every server, layout and way: before a release
+test-all: $(ARTIFACTS) | java ## The same with every server, layout and way, and the pages in a browser: before a release (needs chromium)
 	@SHARDMERGE_TESTS=all CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql sources \
-		loads cluster $(SPARKS) check wheel laws docs chart integration e2e scenarios
+		loads cluster pages proxy $(SPARKS) check wheel laws docs chart integration e2e scenarios
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .

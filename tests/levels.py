@@ -234,13 +234,32 @@ def older_spark(version: str) -> Result:
     return pytest(f"spark-{version}", [*tests, "-k", chosen], minutes=10, more=path)
 
 
+def pages() -> Result:
+    """The pages in a real browser, and the server against its OpenAPI document. Needs chromium."""
+    return _in_browser("pages", "build/pages-api/.installed")
+
+
+def proxy() -> Result:
+    """The pages behind a real OIDC proxy, in a real browser. Needs chromium, and Go."""
+    return _in_browser("proxy", "build/proxy/.ready")
+
+
+def _in_browser(level: str, also: str) -> Result:
+    if shutil.which("chromium") is None:
+        return Result(broken="no chromium on the path: install Debian's package chromium")
+    if code := run(["make", "--no-print-directory", "build/pages/.installed", also], minutes=20):
+        return Result(broken=f"make build/pages/.installed {also}: exit {code}")
+    path = {"PYTHONPATH": str(ROOT / "build" / "pages")}
+    return pytest(level, [f"tests/{level}"], minutes=40, more=path)
+
+
 _STARTING_SPARK = ("driver", "target_contract")
 
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "chart": chart, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
     "connect": connect, "mysql": mysql, "secure": secure, "sources": sources,
-    "targets": targets, "loads": loads, "cluster": cluster, "integration": integration, "e2e": e2e,
-    "scenarios": scenarios,
+    "targets": targets, "loads": loads, "cluster": cluster, "pages": pages, "proxy": proxy,
+    "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
@@ -255,6 +274,8 @@ BESIDE = (
     "targets",
     "loads",
     "cluster",
+    "pages",
+    "proxy",
     *[name for name in LEVELS if name.startswith("spark-")],
 )
 """Levels that leave enough of two processors to two others. They start nothing that others use."""
