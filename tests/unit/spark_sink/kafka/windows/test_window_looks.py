@@ -55,7 +55,7 @@ def test_of_few_shards_and_without_a_reader_all_are_looked_at() -> None:
     world = World(few=4)
     assert (world.look(5, 5), world.idle.bases) == (Found(), {})
     looks = WindowLooks(None, world.idle, world.barriers, 1)
-    assert looks.look(PARTS, None, {ALL: 5}, {}, dict) == Found()
+    assert looks.look(PARTS, None, {ALL: 5}, {}, lambda _: {}) == Found()
 
 
 def test_a_shard_that_is_named_stands_at_the_windows_start_and_the_others_at_its_end() -> None:
