@@ -54,7 +54,7 @@ from shardmerge.spark_sink.rebuilding.merge import Merge
 from shardmerge.spark_sink.rebuilding.route_changes import routes_in_force
 from shardmerge.spark_sink.targets.interface import Target
 from shardmerge.spark_sink.targets.kinds import open_target
-from shardmerge.spark_sink.targets.mysql.shadow_merges import OwnDecisions, shadow_merge
+from shardmerge.spark_sink.targets.shadow_merges import OwnDecisions, shadow_merge
 
 log = logger(__name__)
 _T = TypeVar("_T")
@@ -103,7 +103,7 @@ def run(
                     hint="run that command: it starts this sink",
                     code="SM-6501",
                 )
-            merge = shadow_merge(pipeline, settings.rebuild, own)
+            merge = shadow_merge(settings, pipeline, settings.rebuild, own)
         try:
             _run_merge(settings, merge, stopped)
         except StateReplaced as error:
@@ -131,7 +131,7 @@ def _write_merge(settings: SinkSettings, merge: Merge, role: SinkRole, stopped: 
     pipeline, kafka = merge.pipeline, merge.pipeline.kafka
     lineage = SinkLineage() if merge.shadow else sink_lineage(pipeline)
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
-    target = open_target(settings, replace(pipeline, name=merge.state_name))
+    target = open_target(settings, merge)
     if settings.starts_spark_at_once:
         target.batches.start()
     # Also checks that the schema-change topics and the ddl topic have one partition each: with

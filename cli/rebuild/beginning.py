@@ -29,7 +29,7 @@ from shardmerge.spark_sink.rebuilding.route_changes import is_route_of
 from shardmerge.spark_sink.rebuilding.shadow import Shadow, creation_of, for_shadow
 
 from .own_decisions import OwnDecisions
-from .rebuild_server import RebuildServer
+from .rebuilt_target import RebuiltTarget
 
 _PAUSE_S = 1.0
 
@@ -69,7 +69,7 @@ def decided_for(picture: Picture, target: TargetTable) -> TargetDecisions:
 def begin(
     pipeline: Pipeline,
     target: TargetTable,
-    server: RebuildServer,
+    server: RebuiltTarget,
     read: Callable[[], Picture],
     *,
     by: str,
@@ -166,7 +166,7 @@ class _Made:
 
 
 def _as_decided(
-    server: RebuildServer,
+    server: RebuiltTarget,
     pipeline: Pipeline,
     known: TargetDecisions,
     executed: Collection[StatementKey],
@@ -177,7 +177,7 @@ def _as_decided(
     Raises:
         TargetError: There is no such table, or this kind of server cannot have it.
     """
-    table, settings = server.decided_table(), pipeline.target
+    table, settings = server.decided_table(known, executed), pipeline.target
     if table is None:
         raise TargetError(
             f"{known.target} is decided, and its table was never made",

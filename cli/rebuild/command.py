@@ -26,8 +26,8 @@ from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 from shardmerge.spark_sink.rebuilding.route_changes import ChangedWhere, is_route_of
 
 from .beginning import Changes
-from .rebuild_server import RebuildServer
 from .rebuild_shapes import RebuildReport
+from .rebuilt_target import RebuiltTarget, rebuilt_target
 from .renewing import renewal_of
 from .route_table import line_of, origin_line, with_origin, with_origin_of, with_where
 from .running import Ended, RebuildRun, Wishes
@@ -110,7 +110,8 @@ def rebuild(
     A second sink loads all rows from the shards into a new table, and applies rows and statements
     to it as they come. When the new table has caught up, it is compared with the shards. Then the
     sink stops changing TARGET for some seconds, and one RENAME TABLE puts the new table in its
-    place. The table from before is kept until --drop-old. Each call goes on from where an earlier
+    place; an Iceberg table gets the new rows in one commit. The table from before is kept until
+    --drop-old. Each call goes on from where an earlier
     one ended, even if that one was killed.
 
     Ends with 0 when the new table serves, or what was asked for is done; with 1 when something has
@@ -121,8 +122,7 @@ def rebuild(
         raise click.UsageError("--prepare, --abort and --drop-old exclude each other")
     with telling_errors():
         pipeline = read_pipeline(path)
-        _check(pipeline)
-        server = RebuildServer(pipeline, target)
+        server = rebuilt_target(pipeline, path, target)
         try:
             server.check_sink()
             wishes = Wishes(
@@ -135,30 +135,22 @@ def rebuild(
                 verbose,
                 Limits(rate, patience_s=patience),
             )
-            with server.marks.held():
+            with server.held():
                 if abort or drop_old:
                     ended = Ended(_end(pipeline, server, target, abort=abort))
                 else:
                     pipeline = server.in_force(pipeline)
                     ended = RebuildRun(pipeline, path, target, server, wishes=wishes).run()
+            old = "" if ended.record is None else server.swap.old_name(ended.record)
         finally:
             server.close()
-    report = _report_of(target, ended, file_changed=_write_route(path, ended))
+    report = _report_of(target, ended, old, file_changed=_write_route(path, ended))
     if as_json:
         print_json(report)
     else:
         for line in lines(report, path):
             click.echo(line)
     raise SystemExit(ExitCode.FOUND if report.reasons else ExitCode.GOOD)
-
-
-def _check(pipeline: Pipeline) -> None:
-    if pipeline.target.catalog is not None:
-        raise ConfigError(
-            f"a target of the kind {pipeline.target.kind} cannot be rebuilt",
-            hint="rebuild works for the kinds mysql, mariadb and tidb",
-            code="SM-6501",
-        )
 
 
 def _changes(path: Path, target: TargetTable, settings: dict[str, str]) -> Changes:
@@ -177,7 +169,7 @@ def _changes(path: Path, target: TargetTable, settings: dict[str, str]) -> Chang
 
 
 def _end(
-    pipeline: Pipeline, server: RebuildServer, target: TargetTable, *, abort: bool
+    pipeline: Pipeline, server: RebuiltTarget, target: TargetTable, *, abort: bool
 ) -> RebuildRecord:
     """Abort an open rebuild, or drop the old table.
 
@@ -245,7 +237,7 @@ def _lines_of_route(record: RebuildRecord) -> Iterator[str]:
             yield origin_line(change.after)
 
 
-def _report_of(target: TargetTable, ended: Ended, *, file_changed: bool) -> RebuildReport:
+def _report_of(target: TargetTable, ended: Ended, old: str, *, file_changed: bool) -> RebuildReport:
     record = ended.record
     reasons = tuple(CallReason(r.code, r.text, r.hint) for r in ended.reasons)
     if record is None:
@@ -259,7 +251,7 @@ def _report_of(target: TargetTable, ended: Ended, *, file_changed: bool) -> Rebu
         record.by,
         record.begun,
         str(record.shadow.table),
-        str(record.old),
+        old,
         ended.rows,
         ended.compared_rows,
         None if ended.closed_s is None else round(ended.closed_s * 1000),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from shardmerge.cli.validation.applied_offsets import Applied, control_offsets
+from shardmerge.cli.validation.server_rows import ServerRows
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline
-from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.barrier.decisions import StatementKey, TargetDecisions
+from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
 from shardmerge.spark_sink.rebuilding.route_changes import routes_in_force
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.cutover_store import CutoverStore
@@ -67,6 +72,18 @@ class RebuildServer:
         record, closed = self.marks.read()
         return closed or bool(record)
 
+    def held(self) -> AbstractContextManager[None]:
+        """See ``RebuiltTarget``."""
+        return self.marks.held()
+
+    def close_for_swap(self) -> None:
+        """See ``RebuiltTarget``."""
+        self.marks.close_for_swap()
+
+    def reopen(self) -> None:
+        """See ``RebuiltTarget``."""
+        self.marks.reopen()
+
     def executed(self, name: str, table: TargetTable) -> set[StatementKey]:
         """What the journal notes as executed on a table, marks included.
 
@@ -82,14 +99,20 @@ class RebuildServer:
             if at == table and entry.state == "done"
         }
 
-    def decided_table(self) -> TableSchema | None:
-        """The target's table as the executed statements make it, whatever somebody changed.
-
-        Raises:
-            TargetError: The server does not answer (``retryable``).
-        """
+    def decided_table(
+        self, known: TargetDecisions, executed: Collection[StatementKey]
+    ) -> TableSchema | None:
+        """See ``RebuiltTarget``: the journal has the statements."""
         comparer = TableComparer(self._session, self._journal, self._name)
         return comparer.compare(self._target).expected.schema
+
+    def rows(self, pipeline: Pipeline) -> ServerRows:
+        """See ``RebuiltTarget``."""
+        return ServerRows(pipeline)
+
+    def applied(self, pipeline: Pipeline, record: RebuildRecord) -> Applied:
+        """See ``RebuiltTarget``."""
+        return control_offsets(replace(pipeline, name=record.sink_name(pipeline.name)))
 
     def close(self) -> None:
         """End the connection."""

@@ -19,7 +19,8 @@ class RebuildReport:
         by: Who began it.
         begun: When it began, as ISO 8601.
         new_table: Where the new table is before the swap.
-        old_table: Where the old table is after the swap.
+        old_table: Where the old table is after the swap; for an Iceberg target, what a query reads
+            to see the old rows.
         rows: Rows that were loaded from the shards.
         compared_rows: Rows of the shards that were compared with the new table; None when this
             call has compared none.

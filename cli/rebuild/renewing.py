@@ -20,7 +20,7 @@ from shardmerge.spark_sink.rebuilding.rebuild_rules import Obstacle, not_at_rest
 
 from .beginning import decided_for
 from .own_decisions import OwnDecisions
-from .rebuild_server import RebuildServer
+from .rebuilt_target import RebuiltTarget
 from .shadow_comparison import decided_for_table
 
 _ANSWER_S = 120.0
@@ -39,7 +39,7 @@ class Renewing:
     """
 
     pipeline: Pipeline
-    server: RebuildServer
+    server: RebuiltTarget
     own: OwnDecisions
     by: str
 

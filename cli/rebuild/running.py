@@ -25,7 +25,7 @@ from shardmerge.spark_sink.rebuilding.route_changes import routes_in_force
 
 from .beginning import Changes, begin
 from .own_decisions import OwnDecisions, own_decisions
-from .rebuild_server import RebuildServer
+from .rebuilt_target import RebuiltTarget
 from .renewing import Renewing, picture_of, renewal_of
 from .shadow_comparison import compare_shadow
 from .shadow_sink import ShadowSink
@@ -100,7 +100,7 @@ class RebuildRun:
         pipeline: Pipeline,
         path: Path,
         target: TargetTable,
-        server: RebuildServer,
+        server: RebuiltTarget,
         *,
         wishes: Wishes,
     ) -> None:
@@ -117,9 +117,13 @@ class RebuildRun:
         if self._server.is_cut_over():
             why = f"{self._target} is cut over, or a cut-over of it has begun"
             return Ended(record, (Obstacle("SM-6506", why, "`cutover --undo` is the way back"),))
+        if record is not None and record.is_open and not self._server.store.is_begun(record):
+            # The call that began it was killed meanwhile.
+            record = self._server.swap.drop_shadow(record)
         if record is None or not record.is_open:
             if record is not None and record.stage is Stage.SWAPPED:
-                why = f"the table from before rebuild {record.number} is still at {record.old}"
+                old = self._server.swap.old_name(record)
+                why = f"the table from before rebuild {record.number} is still at {old}"
                 hint = "drop it first: run the command with --drop-old"
                 return Ended(record, (Obstacle("SM-6507", why, hint),))
             begun = self._begin()
@@ -131,7 +135,7 @@ class RebuildRun:
         if record.stage is Stage.SWAPPING:
             renewal = renewal_of(self._pipeline, record) if record.origin is not None else None
             if renewal is not None or self._server.swap.is_exchanged(record):
-                self._server.swap.exchange(record)
+                self._server.swap.exchange(record, renewal)
                 return Ended(self._server.swap.take_over(record, renewal))
         return self._build(record)
 
@@ -185,7 +189,7 @@ class RebuildRun:
             closed_at = time.monotonic()
             record = replace(record, stage=Stage.SWAPPING)
             self._server.store.keep(record)
-            self._server.marks.close_for_swap()
+            self._server.close_for_swap()
             lacks = self._catch_up(record, sink, renewing)
             if lacks is None and renewing is not None:
                 renewal = renewing.renew(record)
@@ -195,7 +199,7 @@ class RebuildRun:
         time.sleep(max(0.0, closed_at + _NOTICED_S - time.monotonic()))
         _say(f"{self._target}: exchange the tables")
         reach("exchange-begun")
-        self._server.swap.exchange(record)
+        self._server.swap.exchange(record, renewal)
         record = self._server.swap.take_over(record, renewal)
         return Ended(record, (), rows, compared, time.monotonic() - closed_at)
 
@@ -205,7 +209,7 @@ class RebuildRun:
 
     def _reopened(self, record: RebuildRecord) -> RebuildRecord:
         """Let the sink change the target again; returns the stored record."""
-        self._server.marks.reopen()
+        self._server.reopen()
         building = replace(record, stage=Stage.BUILDING)
         self._server.store.keep(building)
         return building

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from shardmerge.cli.validation.applied_offsets import control_offsets
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.saved_state import StateFile
-from shardmerge.cli.validation.server_rows import ServerRows
 from shardmerge.cli.validation.target_run import Limits
 from shardmerge.cli.validation.topic_facts import TopicFacts
 from shardmerge.cli.validation.whole_target import compare_target
@@ -23,13 +21,13 @@ from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
 from shardmerge.spark_sink.rebuilding.shadow import shadow_decision
 
 from .own_decisions import OwnDecisions
-from .rebuild_server import RebuildServer
+from .rebuilt_target import RebuiltTarget
 
 
 def compare_shadow(
     pipeline: Pipeline,
     record: RebuildRecord,
-    server: RebuildServer,
+    server: RebuiltTarget,
     own: OwnDecisions | None,
     limits: Limits,
 ) -> tuple[ValidatedTarget, tuple[str, ...]]:
@@ -53,7 +51,7 @@ def compare_shadow(
     def shown(picture: Picture) -> Picture:
         return shadow_picture(picture, record, server.executed(name, table), own)
 
-    servers = ServerRows(pipeline)
+    servers = server.rows(pipeline)
     try:
         run, seconds = compare_target(
             pipeline,
@@ -62,7 +60,7 @@ def compare_shadow(
             servers,
             limits=limits,
             state=StateFile(None, name, ()),
-            applied=control_offsets(replace(pipeline, name=name)),
+            applied=server.applied(pipeline, record),
         )
     finally:
         servers.close()

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 
+from shardmerge.cli.validation.applied_offsets import Applied, Offsets
 from shardmerge.cli.validation.server_rows import OtherTable
 from shardmerge.schemas.model.errors import ShardMergeError, StackError
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -14,6 +15,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.iceberg.tables import translated
 from shardmerge.spark_sink.targets.iceberg.target import IcebergTarget
+from shardmerge.spark_sink.targets.interface import WriterState
 
 _LONGEST = 500
 """Characters of a message of Spark's, which can repeat the whole query."""
@@ -59,17 +61,26 @@ class LakeServer:
         Raises:
             StackError: The catalog does not answer.
         """
-        try:
-            return self._target.state.offsets()
-        except ShardMergeError as error:
-            raise StackError(
-                f"target: {error.message}", hint="check the catalog", code="SM-4411"
-            ) from error
+        return applied_offsets(self._target.state)()
 
     def close(self) -> None:
         """End this process's Spark."""
         if self._owned:
             self._target.close()
+
+
+def applied_offsets(state: WriterState) -> Applied:
+    """Reads the offsets of a sink whose state is in a catalog."""
+
+    def read() -> Offsets:
+        try:
+            return state.offsets()
+        except ShardMergeError as error:
+            raise StackError(
+                f"target: {error.message}", hint="check the catalog", code="SM-4411"
+            ) from error
+
+    return read
 
 
 def lake_server(settings: SinkSettings, pipeline: Pipeline) -> LakeServer:

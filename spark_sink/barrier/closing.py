@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
+
+from shardmerge.schemas.model.names import TargetTable
 
 
 class Closing(IntEnum):
@@ -37,3 +41,16 @@ class Closing(IntEnum):
     def code(self) -> str:
         """The code for rows that wait."""
         return "SM-1617" if self is Closing.CUT_OVER else "SM-6510"
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What other commands have noted in the target for the sink.
+
+    Attributes:
+        closed: The targets that the sink may not change, and why.
+        swaps: The number of the latest rebuild whose table is in its target's place; 0 without one.
+    """
+
+    closed: Mapping[TargetTable, Closing]
+    swaps: int

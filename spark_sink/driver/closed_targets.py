@@ -44,7 +44,7 @@ class ClosedTargets:
         Raises:
             TargetError: The target does not answer.
         """
-        self._swaps = self._control.swaps()
+        self._swaps = self._control.marks().swaps
 
     def look(self) -> None:
         """Read the marks, at most once a second.
@@ -60,15 +60,15 @@ class ClosedTargets:
             return
         self._looked_at = self._clock()
         try:
-            found = self._control.closed_targets()
-            swaps = self._control.swaps()
+            marks = self._control.marks()
         except TargetError as error:
             if not error.retryable:
                 raise
             return
-        if swaps != self._swaps:
+        found = marks.closed
+        if marks.swaps != self._swaps:
             raise StateReplaced(
-                f"rebuild {swaps} has put a new table in its target's place",
+                f"rebuild {marks.swaps} has put a new table in its target's place",
                 hint="the sink reads its state anew",
                 code="SM-6511",
             )

@@ -22,11 +22,12 @@ PLACES = (
     "rows-staged", "snapshot-copied",
     "statement-begun", "statement-executed", "statement-done",
     "rows-changed", "shard-emptied", "offsets-rewound", "restart-noted",
-    "exchange-begun",
+    "exchange-begun", "exchange-staged", "exchanged",
 )  # fmt: skip
 """By line: in a round of the driver; in a task; in a chunk of a first load, and when a load moves
 to another gate; in a snapshot; around the statement of a decision; around a statement that changes
-rows; in a rebuild, before its tables are exchanged."""
+rows; in a rebuild, before its tables are exchanged, and within and after the exchange of an Iceberg
+table."""
 
 
 def reach(place: str) -> None:

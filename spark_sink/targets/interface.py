@@ -20,7 +20,7 @@ from shardmerge.schemas.model.errors import TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
-from shardmerge.spark_sink.barrier.closing import Closing
+from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.windows.window import ReadWindows
@@ -74,7 +74,10 @@ def moved_error(move: Advance, stored: int) -> WriterReplaced:
 def closed_error(target: TargetTable | None, why: Closing = Closing.CUT_OVER) -> TargetClosed:
     """The error for rows and statements of a target that the sink may not change."""
     return TargetClosed(
-        f"{target} is not changed: {why.clause}", retryable=True, hint=why.hint, code=why.code
+        f"{target or 'the target'} is not changed: {why.clause}",
+        retryable=True,
+        hint=why.hint,
+        code=why.code,
     )
 
 
@@ -100,12 +103,8 @@ class WriterState(Protocol):
         """Partition → next offset to apply; every partition that was ever applied."""
         ...
 
-    def closed_targets(self) -> Mapping[TargetTable, Closing]:
-        """The targets that the sink may not change, and why."""
-        ...
-
-    def swaps(self) -> int:
-        """The number of the latest rebuild whose table is in its target's place; 0 without one."""
+    def marks(self) -> Marks:
+        """The targets that the sink may not change, and the latest rebuild that is in place."""
         ...
 
     def route_changes(self) -> Sequence[RouteChange]:

@@ -9,13 +9,13 @@ Source: Iceberg documentation, "Branching and Tagging" (write-audit-publish).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 from shardmerge.spark_sink.targets.iceberg.texts.history import OURS
 
-from .tables import CONFLICTS_OF_MERGE, IcebergTable, Moved, Uncertain, translated
+from .tables import CONFLICTS_OF_MERGE, STAGED_AS, IcebergTable, Moved, Uncertain, translated
 
 _WAP_ID = "spark.wap.id"
 _ATTEMPTS = 10
@@ -48,6 +48,66 @@ def stage(session: Any, staged_as: str, sql: str, what: str) -> None:
             session.sql(sql)
     finally:
         session.conf.unset(_WAP_ID)
+
+
+def stage_files_of(table: IcebergTable, other: IcebergTable, staged_as: str) -> None:
+    """Stage a snapshot that has the files of another table, and none of the table's own.
+
+    The files stay where they are. Columns of the same name must have the same ids in both tables.
+
+    Args:
+        table: A reading of the table, which is not partitioned.
+        other: A reading of the other one.
+        staged_as: The id.
+
+    Raises:
+        TargetError: The catalog refuses it, or is away (``retryable``).
+    """
+    api, spec = table.jvm.org.apache.iceberg, table.java_table.spec()
+    with translated(f"staging the files of {other.name} for {table.name}"):
+        change = table.java_table.newRowDelta()
+        for file in _files(table, "data"):
+            change.removeRows(file)
+        for file in _files(table, "deletes"):
+            change.removeDeletes(file)
+        for file in _files(other, "data"):
+            change.addRows(api.DataFiles.builder(spec).copy(file).build())
+        for file in _files(other, "deletes"):
+            change.addDeletes(api.FileMetadata.deleteFileBuilder(spec).copy(file).build())
+        change.set(STAGED_AS, staged_as)
+        change.stageOnly()
+        change.commit()
+
+
+def forget_staged(table: IcebergTable, prefix: str) -> None:
+    """Forget the staged snapshots whose ids begin so; their files stay.
+
+    Raises:
+        TargetError: The catalog is away (``retryable``).
+    """
+    java = table.java_table
+    with translated(f"forgetting staged snapshots of {table.name}"):
+        for snapshot in java.snapshots().iterator():
+            if str(snapshot.summary().get(STAGED_AS) or "").startswith(prefix):
+                forgetting = java.expireSnapshots().expireSnapshotId(snapshot.snapshotId())
+                forgetting.cleanExpiredFiles(False).commit()
+
+
+def _files(table: IcebergTable, what: str) -> Iterator[Any]:
+    """The live data files (``data``) or delete files (``deletes``) of the current snapshot."""
+    java, readers = table.java_table, table.jvm.org.apache.iceberg.ManifestFiles
+    snapshot = java.currentSnapshot()
+    if snapshot is None:
+        return
+    read = readers.read if what == "data" else readers.readDeleteManifest
+    for manifest in snapshot.allManifests(java.io()):
+        if str(manifest.content()).lower() != what:
+            continue
+        reader = read(manifest, java.io(), java.specs())
+        try:
+            yield from reader.iterator()
+        finally:
+            reader.close()
 
 
 def publishable(table: IcebergTable, staged_as: str) -> int | None:

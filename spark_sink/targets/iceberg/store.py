@@ -1,8 +1,8 @@
 """The pipeline's epoch and offsets in Iceberg's tables.
 
 Each target table keeps its own state (``stored``). A control table without rows,
-``<control database>.<pipeline>``, keeps three things in its properties: the writer epoch, the
-pipeline's tables, and what its row topics were when they were first read.
+``<control database>.<pipeline>``, keeps four things in its properties: the writer epoch, the
+pipeline's tables, what its row topics were when they were first read, and its rebuilds.
 
 It also notes which tables a sink has made (``made``): if such a table is missing, somebody dropped
 it, and it is not made again without a command.
@@ -22,10 +22,11 @@ from typing import TypeVar
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.spark_sink.barrier.closing import Closing
+from shardmerge.spark_sink.barrier.closing import Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
 from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
 from shardmerge.spark_sink.targets.iceberg.texts.decided import Decided
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
@@ -34,6 +35,12 @@ from shardmerge.spark_sink.targets.iceberg.texts.stored import (
     from_json,
     state_key,
     to_json,
+)
+from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import (
+    REBUILDS,
+    changes_of,
+    marks_of,
+    rebuilds_of,
 )
 from shardmerge.spark_sink.targets.interface import taken_over
 
@@ -52,16 +59,16 @@ class IcebergStore:
         open_catalog: Called when the catalog is first needed, since Spark may still be starting.
 
     Attributes:
-        control: The control table.
-        pipeline: The pipeline's name.
+        control: The control table; an argument, too.
+        pipeline: The pipeline's name, or what stands for it (``RebuildRecord.sink_name``).
     """
 
     def __init__(
-        self, open_catalog: Callable[[], IcebergCatalog], control_database: str, pipeline: str
+        self, open_catalog: Callable[[], IcebergCatalog], control: TargetTable, pipeline: str
     ) -> None:
         self._open_catalog = open_catalog
         self._catalog: IcebergCatalog | None = None
-        self.control, self.pipeline = TargetTable(control_database, pipeline), pipeline
+        self.control, self.pipeline = control, pipeline
         self._key = state_key(pipeline)
 
     @property
@@ -72,14 +79,32 @@ class IcebergStore:
         return self._catalog
 
     def prepare(self) -> None:
-        """Make the control table where it is missing."""
-        if self.catalog.find(self.control) is not None:
-            return
-        layout = Layout((Field(1, "pipeline", "string"),), 1)
-        try:
-            self.catalog.create(self.control, layout, {_EPOCH: "0", _TABLES: "[]"})
-        except (Moved, Uncertain):
-            self.catalog.load(self.control)
+        """Make the control table, or what an earlier version's lacks, where it is missing."""
+        repeated(lambda: self._prepare({_EPOCH: "0", _TABLES: "[]", REBUILDS: "[]"}))
+
+    def begin(self, table: TargetTable, row_topics: Mapping[str, RowTopic]) -> None:
+        """Make the control table of a sink that has one table, which exists.
+
+        Args:
+            table: The table.
+            row_topics: See ``row_topics``.
+        """
+        self._prepare(
+            {
+                _EPOCH: "0",
+                _TABLES: json.dumps([[table.database, table.table]]),
+                _ROW_TOPICS: json.dumps(row_topics),
+                REBUILDS: "[]",
+            }
+        )
+
+    def _prepare(self, properties: Mapping[str, str]) -> None:
+        control = self.catalog.find(self.control)
+        if control is None:
+            layout = Layout((Field(1, "pipeline", "string"),), 1)
+            self.catalog.create(self.control, layout, properties)
+        elif control.property(REBUILDS) is None:
+            control.commit({REBUILDS: "[]"})
 
     def take_epoch(self) -> int:
         """Become the writer, with the next epoch; every earlier one is fenced from now on."""
@@ -111,17 +136,17 @@ class IcebergStore:
             for partition, offset in state.offsets.items()
         }
 
-    def swaps(self) -> int:
-        """See the protocol; Iceberg tables are not rebuilt."""
-        return 0
+    def rebuilds(self) -> list[RebuildRecord]:
+        """The rebuilds of the pipeline, by number."""
+        return rebuilds_of(self.catalog.load(self.control).property(REBUILDS))
 
-    def closed_targets(self) -> Mapping[TargetTable, Closing]:
-        """None: Iceberg targets are neither cut over nor rebuilt."""
-        return {}
+    def marks(self) -> Marks:
+        """See the protocol. Each table has the mark that closes it, too (``StoredState``)."""
+        return marks_of(self.rebuilds())
 
     def route_changes(self) -> tuple[RouteChange, ...]:
-        """See the protocol; Iceberg tables are not rebuilt."""
-        return ()
+        """See the protocol."""
+        return changes_of(self.rebuilds())
 
     def rows(self) -> dict[TargetTable, int]:
         """Target → row events applied to it."""
@@ -154,7 +179,7 @@ class IcebergStore:
 
     def _move(self, epoch: int, target: TargetTable, moves: Sequence[Advance]) -> None:
         table = self.catalog.load(target)
-        state = self.state_of(table).fenced(epoch)
+        state = self.state_of(table).writable(epoch)
         # The offsets are moved already if the acknowledgement of this commit was lost.
         if not state.stands_behind(moves):
             table.commit(self.properties(state.advanced(moves)))

@@ -69,11 +69,17 @@ class MissingTable(TargetLost):
 
 
 class IcebergTable:
-    """One reading of a table's metadata; ``commit`` succeeds only if it is still current."""
+    """One reading of a table's metadata; ``commit`` succeeds only if it is still current.
+
+    Attributes:
+        name: The table's.
+        jvm: Spark's.
+        java_table: Iceberg's table.
+    """
 
     def __init__(self, jvm: Any, name: TargetTable, table: Any) -> None:
         self.name = name
-        self._jvm = jvm
+        self.jvm = jvm
         self.java_table = table
         self._operations = table.operations()
         self._base = self._operations.current()
@@ -83,7 +89,7 @@ class IcebergTable:
     @property
     def layout(self) -> Layout:
         """The table's columns."""
-        text = self._jvm.org.apache.iceberg.SchemaParser.toJson(self._base.schema())
+        text = self.jvm.org.apache.iceberg.SchemaParser.toJson(self._base.schema())
         return layout_of(text, self._base.lastColumnId())
 
     @property
@@ -107,6 +113,22 @@ class IcebergTable:
         """The table's snapshots."""
         return history_of(self._metadata())
 
+    @property
+    def data_folder(self) -> str:
+        """Where its data files are."""
+        given = self._base.properties().get("write.data.path")
+        return f"{self.java_table.location()}/data" if given is None else str(given)
+
+    @property
+    def format_version(self) -> int:
+        """The version of the format."""
+        return int(self._base.formatVersion())
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether somebody has partitioned it."""
+        return bool(self._base.spec().isPartitioned())
+
     def property(self, key: str) -> str | None:
         """A table property's value."""
         value = self._base.properties().get(key)
@@ -118,7 +140,7 @@ class IcebergTable:
         return found
 
     def _metadata(self) -> str:
-        return str(self._jvm.org.apache.iceberg.TableMetadataParser.toJson(self._base))
+        return str(self.jvm.org.apache.iceberg.TableMetadataParser.toJson(self._base))
 
     def staged(self, staged_as: str) -> tuple[int, int | None] | None:
         """Ids of the snapshot that was staged under an id, and of its parent; None without one."""
@@ -136,8 +158,17 @@ class IcebergTable:
         *,
         layout: Layout | None = None,
         publish: int | None = None,
+        tag: tuple[str, int] | None = None,
+        untag: str = "",
     ) -> None:
         """Commit properties, and with them a schema or a staged snapshot, on top of this reading.
+
+        Args:
+            properties: Those that change.
+            layout: The columns.
+            publish: The snapshot to make the current one.
+            tag: The name of a tag, and the snapshot that it is to name.
+            untag: The name of a tag that goes.
 
         Raises:
             Moved: The table has changed since this reading.
@@ -151,13 +182,19 @@ class IcebergTable:
             if self.property(key) != value
         }
         with translated(f"committing to {self.name}"):
-            builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(self._base)
+            builder = self.jvm.org.apache.iceberg.TableMetadata.buildFrom(self._base)
             if layout is not None:
-                schema = self._jvm.org.apache.iceberg.SchemaParser.fromJson(schema_json(layout))
+                schema = self.jvm.org.apache.iceberg.SchemaParser.fromJson(schema_json(layout))
                 builder = builder.setCurrentSchema(schema, layout.last_id)
             if publish is not None:
                 builder = builder.setBranchSnapshot(publish, _MAIN)
-            builder = builder.setProperties(_java_map(self._jvm, changed))
+            if tag is not None:
+                name, snapshot = tag
+                reference = self.jvm.org.apache.iceberg.SnapshotRef.tagBuilder(snapshot).build()
+                builder = builder.setRef(name, reference)
+            if untag:
+                builder = builder.removeRef(untag)
+            builder = builder.setProperties(_java_map(self.jvm, changed))
             self._operations.commit(self._base, builder.build())
 
 
@@ -222,6 +259,33 @@ class IcebergCatalog:
                 )
                 .create()
             )
+
+    def drop(self, table: TargetTable, *, with_files: bool) -> None:
+        """Drop a table, unless there is none.
+
+        Args:
+            table: The table.
+            with_files: Whether its data files go, too; only if no other table has them.
+
+        Raises:
+            TargetError: The catalog refuses it, or is away (retryable).
+        """
+        with translated(f"dropping {table}"):
+            self._catalog.dropTable(self._identifier(table), with_files)
+
+    def drop_namespace(self, name: str) -> None:
+        """Drop a database, unless somebody has put a table there, or there is none.
+
+        Without the right to drop it, an empty database stays. It does no harm.
+        """
+        quoted = f"{quote_identifier(self.name)}.{quote_identifier(name)}"
+        try:
+            with translated(f"dropping database {name}"):
+                self._session.sql(f"DROP NAMESPACE IF EXISTS {quoted}")
+        except TargetLost:
+            raise
+        except TargetError:
+            return
 
     def make_namespace(self, name: str) -> None:
         """Make a database where it is missing."""

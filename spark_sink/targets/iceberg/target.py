@@ -10,11 +10,13 @@ import pyspark
 from shardmerge.connectors.access.secrets import resolved
 from shardmerge.connectors.kafka.lease_group import lease_group
 from shardmerge.connectors.kafka.registry import RegistryAddress
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.process.spark_session import JAVA_OPTIONS, SparkStart, start_spark
+from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import control_of_shadow
 
 from .batches import IcebergBatches
 from .ddl.drift_store import IcebergDriftStore
@@ -39,10 +41,18 @@ class IcebergTarget:
         settings: Of Spark.
         pipeline: Its target's kind is ``iceberg``.
         spark: A Spark that others use too, and that ``close`` leaves running; None to start one.
+        state_name: Stands for the pipeline in the stored state (``Merge``); "" for its own name.
+        shadow: The only table of a sink that fills a shadow; None for every other one.
     """
 
     def __init__(
-        self, settings: SinkSettings, pipeline: Pipeline, spark: SparkStart | None = None
+        self,
+        settings: SinkSettings,
+        pipeline: Pipeline,
+        spark: SparkStart | None = None,
+        *,
+        state_name: str = "",
+        shadow: TargetTable | None = None,
     ) -> None:
         target = pipeline.target
         catalog = target.catalog
@@ -53,12 +63,14 @@ class IcebergTarget:
             "Java 17 and Iceberg's Spark runtime",
         )
         self._catalog = catalog.name
-        self._control_database = target.control_database
-        self._pipeline = pipeline.name
+        self._name = state_name or pipeline.name
+        self._control = TargetTable(target.control_database, pipeline.name)
+        if shadow is not None:
+            self._control = control_of_shadow(shadow)
         self.state = self._new_store()
         self.lease = GroupLease(
             pipeline.kafka,
-            lease_group(pipeline.name),
+            lease_group(self._name),
             topics.ddl(pipeline).name,
             self._new_store().epoch,
         )
@@ -103,8 +115,8 @@ class IcebergTarget:
     def _new_store(self) -> IcebergStore:
         return IcebergStore(
             lambda: IcebergCatalog(self.spark.session(), self._catalog),
-            self._control_database,
-            self._pipeline,
+            self._control,
+            self._name,
         )
 
 

@@ -31,7 +31,7 @@ from typing import Any
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.records.plain import load
-from shardmerge.spark_sink.barrier.closing import Closing
+from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
@@ -192,14 +192,15 @@ class ControlStore:
             )
         }
 
-    def swaps(self) -> int:
-        """The number of the latest rebuild whose table is in its target's place; 0 without one."""
+    def marks(self) -> Marks:
+        """See ``WriterState``; the swaps are read last."""
+        closed = self.closed_targets()
         ((number,),) = self._session.query(
             f"SELECT COALESCE(MAX(number), 0) FROM {self.table('rebuilds')}"
             " WHERE pipeline = %s AND stage IN ('swapped', 'ended')",
             (self._pipeline,),
         )
-        return int(number)
+        return Marks(closed, int(number))
 
     def route_changes(self) -> list[RouteChange]:
         """See ``WriterState``."""

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.plain import dump, load
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
+from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
 
 from .control import ControlStore
 from .load_store import LoadStore
-from .session import MySqlSession
+from .session import MySqlAddress, MySqlSession
 from .stage_store import StageStore
 
 OFFSET_TABLES = {
@@ -134,6 +136,10 @@ class RebuildStore:
                 store.keep(None, each)
             self.keep(record)
 
+    def is_begun(self, record: RebuildRecord) -> bool:
+        """See ``rebuild_interface``: the record and the state are stored in one transaction."""
+        return record.is_open
+
     def loads(self, record: RebuildRecord) -> list[Load]:
         """The latest load of each shard that fills the shadow."""
         store = LoadStore(self._session, self._database, record.sink_name(self._pipeline))
@@ -180,3 +186,22 @@ class RebuildStore:
             ),
         )
         return int(count)
+
+
+def latest_of_server(
+    pipeline: Pipeline, target: TargetTable
+) -> tuple[RebuildRecord | None, list[RouteChange]]:
+    """A target's latest rebuild, and what earlier ones of the pipeline have changed in routes.
+
+    Raises:
+        TargetError: The target does not answer (``retryable``).
+    """
+    server = pipeline.target
+    session = MySqlSession(MySqlAddress.of(server))
+    try:
+        control = ControlStore(session, server.control_database, pipeline.name)
+        store = RebuildStore(session, control, server.control_database, pipeline.name)
+        record = store.latest(target) if store.is_prepared() else None
+        return record, control.route_changes() if record is not None else []
+    finally:
+        session.close()

@@ -57,12 +57,20 @@ class RebuildSwap:
         self._session, self._control, self._store = session, control, store
         self._database, self._pipeline = control_database, pipeline
 
+    def old_name(self, record: RebuildRecord) -> str:
+        """See ``rebuild_interface``."""
+        return str(record.old)
+
     def is_exchanged(self, record: RebuildRecord) -> bool:
         """Whether the two tables have changed places."""
         return not self._exists(record.shadow.table) and self._exists(record.old)
 
-    def exchange(self, record: RebuildRecord) -> None:
+    def exchange(self, record: RebuildRecord, renewal: Decision | None = None) -> None:
         """Rename the target's table and the shadow in one statement, unless that was done.
+
+        Args:
+            record: The rebuild.
+            renewal: Is of no account here: ``take_over`` moves the state.
 
         Raises:
             TargetError: The target refuses it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +22,11 @@ from shardmerge.schemas.records.drift import DriftKind
 from shardmerge.schemas.records.earlier_statements import actions_of
 from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.closing import Closing
-from shardmerge.spark_sink.barrier.decisions import StatementKey
+from shardmerge.spark_sink.barrier.decisions import StatementKey, TargetDecisions
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.ranges import Advance
+from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 from shardmerge.spark_sink.rebuilding.route_changes import ChangedOrigin
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
@@ -32,7 +34,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import TableCompare
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.targets.mysql.shadow_merges import shadow_merge
+from shardmerge.spark_sink.targets.shadow_merges import shadow_merge
 from tests.breadth import with_further
 
 from .compared_line import S1, TARGET, pipeline
@@ -40,6 +42,7 @@ from .compared_line import S1, TARGET, pipeline
 ROWS, LATER = Partition("s1.app.t_1", 0), Partition("s1.app.t_1", 1)
 OTHER = TargetTable("merged", "other")
 APART = Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True)
+SETTINGS = SinkSettings(Path())
 CHECK = "CONSTRAINT few CHECK (id < 1000)"
 
 
@@ -153,7 +156,7 @@ def test_the_shadow_s_sink_begins_where_the_target_stands(rebuilt: Rebuilt) -> N
     assert executed == {StatementKey(1, 0), StatementKey(1, -2)}
     assert [load.shard for load in rebuilt.server.store.loads(record)] == [S1]
     assert rebuilt.server.store.latest(TARGET) == record
-    merge = shadow_merge(rebuilt.pipeline, TARGET, as_decided)
+    merge = shadow_merge(SETTINGS, rebuilt.pipeline, TARGET, as_decided)
     assert (merge.state_name, merge.shadow) == (rebuilt.name(record), record.shadow)
     assert all(source.is_loaded for source in merge.pipeline.sources)
     server = TargetServer(rebuilt.pipeline, TARGET)
@@ -173,7 +176,7 @@ def test_a_changed_condition_is_the_shadow_s_and_after_the_swap_the_target_s(
         return rule.where
 
     def of_shadow() -> str:
-        [rule] = shadow_merge(rebuilt.pipeline, TARGET, as_decided).pipeline.routes
+        [rule] = shadow_merge(SETTINGS, rebuilt.pipeline, TARGET, as_decided).pipeline.routes
         return rule.where
 
     record = replace(rebuilt.begun(), where="id < 5", where_before="id < 9")
@@ -228,14 +231,14 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
         rebuilt.session.transaction(),
     ):
         rebuilt.control.fence(rebuilt.control.epoch(), TARGET)
-    assert (server.swap.is_exchanged(record), rebuilt.control.swaps()) == (False, 0)
+    assert (server.swap.is_exchanged(record), rebuilt.control.marks().swaps) == (False, 0)
     for _ in range(2):  # a call that was killed behind it repeats it
         server.swap.exchange(record)
         assert server.swap.is_exchanged(record)
     swapped = server.swap.take_over(record)
     assert server.store.latest(TARGET) == swapped == replace(record, stage=Stage.SWAPPED)
 
-    assert rebuilt.control.swaps() == record.number
+    assert rebuilt.control.marks().swaps == record.number
     assert rebuilt.control.closed_targets() == {}
     assert rebuilt.control.offsets() == {ROWS: 70, LATER: 4, Partition("s1.app.other", 0): 9}
     assert rebuilt.control.rows() == {TARGET: 13, OTHER: 3}
@@ -243,7 +246,7 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
     assert (load.shard, load.target) == (S1, TARGET)
     executed = server.executed(rebuilt.pipeline.name, TARGET)
     assert executed == {StatementKey(1, 0), StatementKey(1, -2), StatementKey(2, 0)}
-    compared = server.decided_table()
+    compared = server.decided_table(TargetDecisions(TARGET), ())
     assert compared is not None
     assert [column.name for column in compared.columns] == ["id", "a"]
     assert rebuilt.query(f"SELECT id, a FROM {TARGET.sql}") == [(1, None), (2, None)]
@@ -255,7 +258,7 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
     _is_forgotten(rebuilt, record)
 
     assert server.swap.drop_old(swapped).stage is Stage.ENDED
-    assert rebuilt.control.swaps() == record.number
+    assert rebuilt.control.marks().swaps == record.number
     assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == []
 
 
@@ -283,7 +286,7 @@ def test_a_table_with_decisions_of_its_own_leaves_the_target_s_journal(rebuilt: 
     assert server.store.latest(TARGET) == swapped == replace(record, stage=Stage.SWAPPED)
     executed = server.executed(rebuilt.pipeline.name, TARGET)
     assert executed == {StatementKey(v, o) for v, o in ((1, 0), (1, -2), (2, 0), (3, 0))}
-    table = server.decided_table()
+    table = server.decided_table(TargetDecisions(TARGET), ())
     assert table is not None
     assert [column.name for column in table.columns] == ["id", "a", "_shard"]
     compared = TableComparer(
@@ -314,7 +317,7 @@ def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt
     assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == []
     _is_forgotten(rebuilt, record)
     with pytest.raises(ConfigError) as found:
-        shadow_merge(rebuilt.pipeline, TARGET, as_decided)
+        shadow_merge(SETTINGS, rebuilt.pipeline, TARGET, as_decided)
     assert found.value.code == "SM-6501"
     assert rebuilt.server.store.next_number() == record.number + 1
 

@@ -88,7 +88,7 @@ class IcebergJournal:
 
         def store() -> None:
             table = self._store.catalog.load(target)
-            state = self._store.state_of(table).fenced(self._epoch).journalled(key, DONE)
+            state = self._store.state_of(table).writable(self._epoch).journalled(key, DONE)
             table.commit(self._store.properties(state))
 
         repeated(store)
@@ -121,7 +121,7 @@ class IcebergJournal:
     def _try(self, target: TargetTable, key: str, statement: TargetStatement) -> JournalEntry:
         table = self._store.catalog.find(target)
         state = self._store.state_of(table) if table is not None else StoredState()
-        state = state.fenced(self._epoch)
+        state = state.writable(self._epoch)
         if key in state.done:
             return DONE
         try:
@@ -218,13 +218,13 @@ class IcebergJournal:
         """Change rows, and commit them with the state that ``note`` makes of the present one."""
         catalog = self._store.catalog
         sql = merge_sql(catalog.sql_name(target), statement.actions)
-        self._store.state_of(catalog.load(target)).fenced(self._epoch)
+        self._store.state_of(catalog.load(target)).writable(self._epoch)
         # A session of its own: the driver's thread may stage a batch in the other one now.
         self._session = self._session or catalog.new_session()
         staged_as = new_id()
         stage(self._session, staged_as, sql, f"changing rows of {target}")
         table = catalog.load(target)
-        state = note(self._store.state_of(table).fenced(self._epoch))
+        state = note(self._store.state_of(table).writable(self._epoch))
         table.commit(self._store.properties(state), publish=publishable(table, staged_as))
         reach("rows-changed")
 
@@ -237,7 +237,7 @@ class IcebergJournal:
 
         def store() -> None:
             table = self._store.catalog.load(target)
-            state = self._store.state_of(table).fenced(self._epoch).journalled(key, entry)
+            state = self._store.state_of(table).writable(self._epoch).journalled(key, entry)
             table.commit(self._store.properties(state))
 
         repeated(store)

@@ -13,15 +13,16 @@ from typing import Any
 
 from shardmerge.schemas.model.errors import ContractError, WriterReplaced
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
-from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
+from shardmerge.spark_sink.targets.interface import JournalEntry, closed_error, taken_over
 
 from .decided import Decided, decided_json, read_decided
 
-_FORMAT, _SHARED_FORMAT = 1, 2
-"""The second format also has offsets of parts of shared topics. Versions of the sink that do not
-know these must stop."""
+_FORMAT, _SHARED_FORMAT, _CLOSED_FORMAT = 1, 2, 3
+"""The second format also has offsets of parts of shared topics, the third one the mark of a closed
+table. Versions of the sink that do not know these must stop."""
 
 
 def state_key(pipeline: str) -> str:
@@ -42,6 +43,7 @@ class StoredState:
         codes: ``version.ordinal`` of refused statements → the code, where there is one.
         decided: The table that the executed statements make; None while that is not known. Versions
             of the sink that do not know it leave it out when they write the state.
+        closed: Why the sink may not change the table now; None when it may.
     """
 
     epoch: int = 0
@@ -51,6 +53,7 @@ class StoredState:
     refused: Mapping[str, str] = field(default_factory=dict)
     codes: Mapping[str, str] = field(default_factory=dict)
     decided: Decided | None = None
+    closed: Closing | None = None
 
     def fenced(self, epoch: int) -> StoredState:
         """The state with the epoch of a writer that goes on from it.
@@ -61,6 +64,18 @@ class StoredState:
         if self.epoch > epoch:
             raise taken_over(self.epoch, epoch)
         return replace(self, epoch=epoch)
+
+    def writable(self, epoch: int) -> StoredState:
+        """As ``fenced``, for a writer that changes rows, columns or offsets.
+
+        Raises:
+            WriterReplaced: A later writer took over.
+            TargetClosed: The table is closed.
+        """
+        state = self.fenced(epoch)
+        if self.closed is not None:
+            raise closed_error(None, self.closed)
+        return state
 
     def advanced(self, moves: Iterable[RangeResult | Advance]) -> StoredState:
         """The state with each offset moved from its move's start to its end, forward or back.
@@ -110,15 +125,16 @@ def to_json(state: StoredState) -> str:
             shared.append([topic, number, shard.source, shard.database, shard.table, offset])
     document: dict[str, Any] = {
         "format": _SHARED_FORMAT if shared else _FORMAT,
+    own_format = _SHARED_FORMAT if shared else _FORMAT
+    document: dict[str, object] = {
+        "format": own_format if state.closed is None else _CLOSED_FORMAT,
         "epoch": state.epoch, "offsets": offsets, "rows": state.rows,
         "done": sorted(state.done, key=_order), "refused": dict(sorted(state.refused.items())),
     }  # fmt: skip
     if shared:
         document["shared"] = shared
-    if state.codes:
-        document["codes"] = dict(sorted(state.codes.items()))
-    if state.decided is not None:
-        document["decided"] = decided_json(state.decided)
+    if state.closed is not None:
+        document["closed"] = state.closed.value
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -132,7 +148,7 @@ def from_json(text: str | None) -> StoredState:
         return StoredState()
     try:
         document = json.loads(text)
-        if document["format"] not in (_FORMAT, _SHARED_FORMAT):
+        if document["format"] not in (_FORMAT, _SHARED_FORMAT, _CLOSED_FORMAT):
             raise ValueError(f"format {document['format']!r}")
         return StoredState(
             document["epoch"],
@@ -150,6 +166,7 @@ def from_json(text: str | None) -> StoredState:
             document["refused"],
             document.get("codes", {}),
             read_decided(document["decided"]) if "decided" in document else None,
+            Closing(document["closed"]) if "closed" in document else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ContractError(

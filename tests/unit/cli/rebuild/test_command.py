@@ -48,7 +48,7 @@ def test_the_condition_of_a_swapped_table_is_written_into_the_file(tmp_path: Pat
     assert _write_route(path, Ended(SWAPPED))
     assert path.read_text() == FILE + 'where = "id > 3"\n'
     assert not _write_route(path, Ended(SWAPPED)), "it is there"
-    report = _report_of(TARGET, Ended(SWAPPED), file_changed=True)
+    report = _report_of(TARGET, Ended(SWAPPED), str(SWAPPED.old), file_changed=True)
     assert (report.where, report.file_changed) == ("id > 3", True)
     assert any(f"is written into {path}" in line for line in lines(report, path))
 
@@ -94,11 +94,11 @@ def test_changed_origin_columns_are_written_and_told(
     swapped = replace(RECORD, stage=Stage.SWAPPED, origin=APART)
     assert _write_route(path, Ended(swapped))
     assert path.read_text() == f'{FILE}origin = {{shard = "_shard", in_keys = true}}\n'
-    report = _report_of(TARGET, Ended(swapped), file_changed=True)
+    report = _report_of(TARGET, Ended(swapped), "old", file_changed=True)
     assert report.origin == "_shard (shard), in keys"
     assert any("restart the agents" in line for line in lines(report, path))
     held = replace(swapped, origin_before=APART)
-    assert _report_of(TARGET, Ended(held), file_changed=False).origin is None
+    assert _report_of(TARGET, Ended(held), "old", file_changed=False).origin is None
     path.write_text("[[routes]]\n")
     assert not _write_route(path, Ended(swapped))
     assert 'origin = {shard = "_shard"' in capsys.readouterr().err

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.schemas.model.errors import StateReplaced, TargetError
-from shardmerge.spark_sink.barrier.closing import Closing
+from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.driver.closed_targets import ClosedTargets
 from shardmerge.spark_sink.kafka.intake import Intake
 from tests.unit.spark_sink.decided import TARGET
@@ -52,7 +52,7 @@ def test_a_target_that_is_away_keeps_its_marks() -> None:
 
 def test_a_target_that_refuses_the_query_is_told() -> None:
     class Refusing(Target):
-        def closed_targets(self) -> dict[Any, Any]:
+        def marks(self) -> Marks:
             raise TargetError("SELECT command denied")
 
     with pytest.raises(TargetError, match="denied"):
@@ -63,9 +63,9 @@ def test_the_marks_are_read_once_a_second() -> None:
     class Counting(Target):
         asked = 0
 
-        def closed_targets(self) -> dict[Any, Any]:
+        def marks(self) -> Marks:
             self.asked += 1
-            return {}
+            return Marks({}, 0)
 
     target = Counting()
     marks = ClosedTargets(cast(Any, target), lambda: 5.0)

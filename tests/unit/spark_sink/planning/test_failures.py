@@ -12,7 +12,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.records.progress import FailureProgress, SinkProgress
-from shardmerge.spark_sink.barrier.closing import Closing
+from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import batch_runs
 from shardmerge.spark_sink.driver.loop import Driver
@@ -133,13 +133,10 @@ class Target:
     def rows(self) -> dict[TargetTable, int]:
         return {}
 
-    def closed_targets(self) -> dict[TargetTable, Closing]:
+    def marks(self) -> Marks:
         if self.is_away:
             raise TargetError("away", retryable=True)
-        return self.closed
-
-    def swaps(self) -> int:
-        return self.swapped
+        return Marks(self.closed, self.swapped)
 
     def keep_row_topics(self, epoch: int, topics: object) -> None: ...
 

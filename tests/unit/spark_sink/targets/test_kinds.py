@@ -10,6 +10,7 @@ from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sink,
 from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.spark_sink.process.settings import SinkSettings, settings_from
 from shardmerge.spark_sink.process.spark_session import SparkStart
+from shardmerge.spark_sink.rebuilding.merge import Merge
 from shardmerge.spark_sink.targets.iceberg.maintenance import Maintenance
 from shardmerge.spark_sink.targets.iceberg.target import (
     IcebergTarget,
@@ -36,7 +37,7 @@ def test_the_kind_decides_and_nothing_is_connected_yet() -> None:
         (Target("127.0.0.1", 1, "u", "p", kind="mariadb", version="11"), MySqlTarget),
         (lake, IcebergTarget),
     ):
-        opened = open_target(settings, pipeline(target))
+        opened = open_target(settings, Merge(pipeline(target), "p"))
         assert isinstance(opened, kind)
         opened.close()
 

@@ -44,7 +44,7 @@ class _World:
         assert self.execute(1, CREATE) == DONE
 
     def store(self) -> IcebergStore:
-        return IcebergStore(lambda: cast(Any, self.catalog), "control", "p")
+        return IcebergStore(lambda: cast(Any, self.catalog), TargetTable("control", "p"), "p")
 
     def journal(self) -> IcebergJournal:
         return IcebergJournal(self.store(), self.epoch)
