@@ -32,6 +32,12 @@ from .own_decisions import OwnDecisions
 from .rebuilt_target import RebuiltTarget
 
 _PAUSE_S = 1.0
+_NO_ORIGIN = Obstacle(
+    "SM-6531",
+    "the rebuild of an Iceberg target cannot change its origin columns",
+    "stop the sink, and merge the shards as another pipeline, whose routes have the new origin "
+    "columns, into another table",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +104,15 @@ def begin(
         TargetError: The target does not answer, or refuses.
     """
     until = time.monotonic() + patience_s
+    has_own = pipeline.target.catalog is None
+    if changes.origin is not None and not has_own:
+        return (_NO_ORIGIN,)
     while True:
         picture = read()
         known = decided_for(picture, target)
         # Read after the decisions: a statement of a later decision shows that there is one.
         executed = server.executed(pipeline.name, target)
-        is_anew = changes.origin is not None or bool(held_shards(known))
+        is_anew = has_own and (changes.origin is not None or bool(held_shards(known)))
         found = obstacles(
             known,
             executed,

@@ -135,7 +135,7 @@ class RebuildRun:
         if record.stage is Stage.SWAPPING:
             renewal = renewal_of(self._pipeline, record) if record.origin is not None else None
             if renewal is not None or self._server.swap.is_exchanged(record):
-                self._server.swap.exchange(record, renewal)
+                self._server.swap.exchange(record)
                 return Ended(self._server.swap.take_over(record, renewal))
         return self._build(record)
 
@@ -199,7 +199,7 @@ class RebuildRun:
         time.sleep(max(0.0, closed_at + _NOTICED_S - time.monotonic()))
         _say(f"{self._target}: exchange the tables")
         reach("exchange-begun")
-        self._server.swap.exchange(record, renewal)
+        self._server.swap.exchange(record)
         record = self._server.swap.take_over(record, renewal)
         return Ended(record, (), rows, compared, time.monotonic() - closed_at)
 

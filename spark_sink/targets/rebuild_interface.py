@@ -73,14 +73,8 @@ class RebuildSwap(Protocol):
         """Whether the shadow is in the target's place."""
         ...
 
-    def exchange(self, record: RebuildRecord, renewal: Decision | None = None) -> None:
-        """Put the shadow in the target's place, unless that was done.
-
-        Args:
-            record: The rebuild.
-            renewal: The decision that puts a table with decisions of its own in the target's place;
-                None for a table that has the target's decisions.
-        """
+    def exchange(self, record: RebuildRecord) -> None:
+        """Put the shadow in the target's place, unless that was done."""
         ...
 
     def take_over(self, record: RebuildRecord, renewal: Decision | None = None) -> RebuildRecord:
@@ -88,7 +82,8 @@ class RebuildSwap(Protocol):
 
         Args:
             record: The rebuild.
-            renewal: See ``exchange``.
+            renewal: The decision that puts a table with decisions of its own in the target's place;
+                None for a table that has the target's decisions.
 
         Returns:
             The record as it is stored now.

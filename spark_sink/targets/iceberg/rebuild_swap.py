@@ -62,13 +62,14 @@ class IcebergRebuildSwap:
         """See the protocol."""
         return self._has(self._store.catalog.load(record.target), record)
 
-    def exchange(self, record: RebuildRecord, renewal: Decision | None = None) -> None:
+    def exchange(self, record: RebuildRecord) -> None:
         """See the protocol; the state moves in the same commit."""
-        repeated(lambda: self._exchange(record, renewal))
+        repeated(lambda: self._exchange(record))
         reach("exchanged")
 
     def take_over(self, record: RebuildRecord, renewal: Decision | None = None) -> RebuildRecord:
-        """See the protocol."""
+        """See the protocol; no new table has decisions of its own."""
+        assert renewal is None
         swapped = replace(record, stage=Stage.SWAPPED)
         self._drop_shadow(record, with_files=False)
         self._rebuilds.keep(swapped)
@@ -98,7 +99,7 @@ class IcebergRebuildSwap:
         self._rebuilds.keep(ended)
         return ended
 
-    def _exchange(self, record: RebuildRecord, renewal: Decision | None) -> None:
+    def _exchange(self, record: RebuildRecord) -> None:
         catalog, own = self._store.catalog, self._rebuilds.of_shadow(record)
         before = catalog.load(record.target)
         if self._has(before, record):
@@ -119,7 +120,7 @@ class IcebergRebuildSwap:
         if snapshot is None or table.snapshot_id != before.snapshot_id:
             raise Moved
         epoch = max(self._store.epoch(), state.epoch) + 1
-        after = swapped_state(state, own.state_of(shadow), record.version, renewal, epoch)
+        after = swapped_state(state, own.state_of(shadow), record.version, epoch)
         layout = shadow.layout
         old = before.snapshot_id
         table.commit(

@@ -70,6 +70,7 @@ class IcebergStore:
         self._catalog: IcebergCatalog | None = None
         self.control, self.pipeline = control, pipeline
         self._key = state_key(pipeline)
+        self._seen: IcebergTable | None = None
 
     @property
     def catalog(self) -> IcebergCatalog:
@@ -142,7 +143,9 @@ class IcebergStore:
 
     def marks(self) -> Marks:
         """See the protocol. Each table has the mark that closes it, too (``StoredState``)."""
-        return marks_of(self.rebuilds())
+        seen = self._seen
+        self._seen = seen.refreshed() if seen is not None else self.catalog.load(self.control)
+        return marks_of(rebuilds_of(self._seen.property(REBUILDS)))
 
     def route_changes(self) -> tuple[RouteChange, ...]:
         """See the protocol."""

@@ -86,6 +86,17 @@ class IcebergTable:
         if self._base is None:
             raise MissingTable(f"there is no table {name}", code="SM-3106")
 
+    def refreshed(self) -> IcebergTable:
+        """A new reading. It costs much less than ``IcebergCatalog.load`` if nothing has changed.
+
+        Raises:
+            MissingTable: There is none any more.
+            TargetError: The catalog is away (retryable).
+        """
+        with translated(f"reading {self.name}"):
+            self.java_table.refresh()
+            return IcebergTable(self.jvm, self.name, self.java_table)
+
     @property
     def layout(self) -> Layout:
         """The table's columns."""

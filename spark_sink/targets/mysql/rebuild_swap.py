@@ -65,12 +65,8 @@ class RebuildSwap:
         """Whether the two tables have changed places."""
         return not self._exists(record.shadow.table) and self._exists(record.old)
 
-    def exchange(self, record: RebuildRecord, renewal: Decision | None = None) -> None:
+    def exchange(self, record: RebuildRecord) -> None:
         """Rename the target's table and the shadow in one statement, unless that was done.
-
-        Args:
-            record: The rebuild.
-            renewal: Is of no account here: ``take_over`` moves the state.
 
         Raises:
             TargetError: The target refuses it.

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.plain import dump, load
 from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.decisions import StatementKey
@@ -19,7 +18,7 @@ from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
 
 from .layout import Field, Layout
-from .stored import StoredState, statement_key
+from .stored import StoredState
 
 REBUILDS = "shardmerge.rebuilds"
 """The control table's property with all rebuilds of the pipeline."""
@@ -120,11 +119,7 @@ def first_state(target: StoredState, version: int) -> StoredState:
 
 
 def swapped_state(
-    target: StoredState,
-    shadow: StoredState,
-    version: int,
-    renewal: Decision | None,
-    epoch: int,
+    target: StoredState, shadow: StoredState, version: int, epoch: int
 ) -> StoredState:
     """The target's state with the shadow's rows.
 
@@ -132,20 +127,17 @@ def swapped_state(
         target: The target's state before.
         shadow: The shadow's.
         version: See ``RebuildRecord``.
-        renewal: The decision that puts a shadow with decisions of its own in the target's place;
-            None for a shadow that has the target's decisions.
         epoch: Later than that of every writer that knows the target from before.
     """
-    state = StoredState(
-        epoch, {**target.offsets, **shadow.offsets}, target.rows + shadow.rows, target.done
-    )
-    if renewal is not None:
-        made = (statement_key(renewal.version, n) for n in range(len(renewal.statements)))
-        return replace(state, done=state.done.union(made))
     done = {key for key in target.done if _version(key) <= version}
     done |= {key for key in shadow.done if _version(key) > version}
-    refused = {key: why for key, why in shadow.refused.items() if _version(key) > version}
-    return replace(state, done=frozenset(done), refused=refused)
+    return StoredState(
+        epoch,
+        {**target.offsets, **shadow.offsets},
+        target.rows + shadow.rows,
+        frozenset(done),
+        {key: why for key, why in shadow.refused.items() if _version(key) > version},
+    )
 
 
 def events_behind(target: StoredState, shadow: StoredState) -> int:

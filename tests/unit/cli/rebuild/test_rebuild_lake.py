@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
+from shardmerge.cli.rebuild.beginning import Changes, begin
 from shardmerge.cli.rebuild.rebuild_lake import RebuildLake
+from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.spark import SparkDialect
@@ -53,3 +56,15 @@ def test_the_decided_table_is_what_the_executed_statements_make() -> None:
     )
     assert not server.is_cut_over()
     server.close()
+
+
+def test_other_origin_columns_are_refused_before_anything_is_read() -> None:
+    lake = pipeline(Target("", 0, "", "", kind="iceberg", version="1.12.0", catalog=CATALOG))
+    origin = Origin((OriginColumn(OriginPart.SHARD, "_s"),), in_keys=True)
+    unread = cast(Any, None)
+    found = begin(
+        lake, TARGET, unread, unread, by="olga", only_source_rows=False,
+        changes=Changes(None, origin), patience_s=0,
+    )  # fmt: skip
+    assert isinstance(found, tuple)
+    assert [obstacle.code for obstacle in found] == ["SM-6531"]

@@ -3,9 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.position import BEGINNING
-from shardmerge.schemas.records.decisions import Decision, Outcome, TargetStatement
-from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -99,18 +96,7 @@ def test_the_shadow_s_state_is_the_target_s_from_its_version_on() -> None:
         3, {A: 50, B: 9}, 7, frozenset({"1.0", "2.0", "41.0"}), {"42.0": "no"}, Closing.SWAPPING
     )
     shadow = StoredState(5, {A: 60, C: 1}, 4, frozenset({"1.0", "41.0", "43.0"}), {"44.0": "why"})
-    after = swapped_state(target, shadow, 40, None, 6)
+    after = swapped_state(target, shadow, 40, 6)
     assert after == StoredState(
         6, {A: 60, B: 9, C: 1}, 11, frozenset({"1.0", "2.0", "41.0", "43.0"}), {"44.0": "why"}
     )
-
-
-def test_a_shadow_with_decisions_of_its_own_leaves_the_target_s_journal() -> None:
-    made = TargetStatement("CREATE TABLE", "expanding", "", ("table",))  # type: ignore[arg-type]
-    renewal = Decision(
-        ChangeId("commands", 3), TARGET, 45, None, BEGINNING, Outcome.EMIT, statements=(made,)
-    )
-    target = StoredState(3, {A: 50}, 7, frozenset({"1.0", "44.0"}), {"2.0": "no"}, Closing.SWAPPING)
-    shadow = StoredState(5, {A: 60}, 4, frozenset({"1.0", "44.1"}))
-    after = swapped_state(target, shadow, 40, renewal, 6)
-    assert after == StoredState(6, {A: 60}, 11, frozenset({"1.0", "44.0", "45.0"}))
