@@ -95,7 +95,7 @@ class IcebergRebuildStore:
         shadow = record.shadow.table
         catalog.create(shadow, layout, {**properties, **format_version})
         own.begin(shadow, self._store.row_topics())
-        state = first_state(self._store.state_of(target), record.version)
+        state = first_state(self._store.state_of(target), record.version, layout)
         name = record.sink_name(self._store.pipeline)
         of_loads = {load_key(name, load.shard): load_text(load) for load in loads}
         # ``create`` gives the columns other ids.

@@ -120,7 +120,7 @@ class IcebergRebuildSwap:
         if snapshot is None or table.snapshot_id != before.snapshot_id:
             raise Moved
         epoch = max(self._store.epoch(), state.epoch) + 1
-        after = swapped_state(state, own.state_of(shadow), record.version, epoch)
+        after = swapped_state(state, own.state_of(shadow), record.version, epoch, table.sequence)
         layout = shadow.layout
         old = before.snapshot_id
         table.commit(

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from shardmerge.spark_sink.targets.iceberg.texts.history import OURS
+from shardmerge.spark_sink.targets.iceberg.texts.history import OURS, STAGED_AS
 
-from .tables import CONFLICTS_OF_MERGE, STAGED_AS, IcebergTable, Moved, Uncertain, translated
+from .tables import CONFLICTS_OF_MERGE, IcebergTable, Moved, Uncertain, translated
 
 _WAP_ID = "spark.wap.id"
 _ATTEMPTS = 10

@@ -123,16 +123,18 @@ def to_json(state: StoredState) -> str:
             offsets.setdefault(topic, {})[str(number)] = offset
         else:
             shared.append([topic, number, shard.source, shard.database, shard.table, offset])
-    document: dict[str, Any] = {
-        "format": _SHARED_FORMAT if shared else _FORMAT,
     own_format = _SHARED_FORMAT if shared else _FORMAT
-    document: dict[str, object] = {
+    document: dict[str, Any] = {
         "format": own_format if state.closed is None else _CLOSED_FORMAT,
         "epoch": state.epoch, "offsets": offsets, "rows": state.rows,
         "done": sorted(state.done, key=_order), "refused": dict(sorted(state.refused.items())),
     }  # fmt: skip
     if shared:
         document["shared"] = shared
+    if state.codes:
+        document["codes"] = dict(sorted(state.codes.items()))
+    if state.decided is not None:
+        document["decided"] = decided_json(state.decided)
     if state.closed is not None:
         document["closed"] = state.closed.value
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)

@@ -17,6 +17,7 @@ from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord, Stage
 from shardmerge.spark_sink.rebuilding.route_changes import RouteChange
 
+from .decided import Decided
 from .layout import Field, Layout
 from .stored import StoredState
 
@@ -106,20 +107,21 @@ def shadow_properties(target: Mapping[str, str], data: str) -> dict[str, str]:
     return {**copied, "write.data.path": data}
 
 
-def first_state(target: StoredState, version: int) -> StoredState:
+def first_state(target: StoredState, version: int, layout: Layout) -> StoredState:
     """The state with which the shadow's sink begins.
 
     Args:
         target: The target's. Whatever was before its offsets, the shards' tables have it.
         version: See ``RebuildRecord``.
+        layout: The shadow's columns.
     """
     # Negative ordinals are marks: these rows were taken out of the target before.
     marks = {key for key in target.done if _ordinal(key) < 0 and _version(key) <= version}
-    return StoredState(0, target.offsets, 0, frozenset(marks))
+    return StoredState(0, target.offsets, 0, frozenset(marks), decided=Decided(layout))
 
 
 def swapped_state(
-    target: StoredState, shadow: StoredState, version: int, epoch: int
+    target: StoredState, shadow: StoredState, version: int, epoch: int, sequence: int
 ) -> StoredState:
     """The target's state with the shadow's rows.
 
@@ -128,6 +130,8 @@ def swapped_state(
         shadow: The shadow's.
         version: See ``RebuildRecord``.
         epoch: Later than that of every writer that knows the target from before.
+        sequence: The target's highest sequence number: earlier commits of others are gone with the
+            rows.
     """
     done = {key for key in target.done if _version(key) <= version}
     done |= {key for key in shadow.done if _version(key) > version}
@@ -137,6 +141,8 @@ def swapped_state(
         target.rows + shadow.rows,
         frozenset(done),
         {key: why for key, why in shadow.refused.items() if _version(key) > version},
+        {key: code for key, code in shadow.codes.items() if _version(key) > version},
+        None if shadow.decided is None else replace(shadow.decided, after=sequence),
     )
 
 

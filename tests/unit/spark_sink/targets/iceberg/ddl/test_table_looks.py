@@ -47,7 +47,7 @@ class World:
         self.epoch = self.store().take_epoch()
 
     def store(self) -> IcebergStore:
-        return IcebergStore(lambda: cast(Any, self.catalog), "control", "p")
+        return IcebergStore(lambda: cast(Any, self.catalog), TargetTable("control", "p"), "p")
 
     def execute(self, version: int, sql: str) -> JournalEntry:
         return self.run(version, written(sql))

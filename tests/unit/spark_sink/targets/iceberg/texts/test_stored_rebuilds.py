@@ -8,6 +8,7 @@ from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.rebuilding.rebuild_record import Stage
 from shardmerge.spark_sink.rebuilding.route_changes import ChangedWhere
+from shardmerge.spark_sink.targets.iceberg.texts.decided import Decided
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
 from shardmerge.spark_sink.targets.iceberg.texts.stored import StoredState
 from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import (
@@ -78,8 +79,11 @@ def test_a_shadow_has_the_target_s_settings_and_not_its_state() -> None:
 
 def test_a_shadow_s_sink_begins_where_the_target_stands() -> None:
     done = frozenset({"40.0", "40.-1", "41.-1"})
-    target = StoredState(3, {A: 50}, 7, done, {"2.0": "no"}, Closing.SWAPPING)
-    assert first_state(target, 40) == StoredState(0, {A: 50}, 0, frozenset({"40.-1"}))
+    target = StoredState(3, {A: 50}, 7, done, {"2.0": "no"}, closed=Closing.SWAPPING)
+    layout = Layout((Field(7, "id", "int"),), 9)
+    assert first_state(target, 40, layout) == StoredState(
+        0, {A: 50}, 0, frozenset({"40.-1"}), decided=Decided(layout)
+    )
 
 
 def test_what_a_shadow_lacks_is_counted() -> None:
@@ -92,11 +96,16 @@ def test_what_a_shadow_lacks_is_counted() -> None:
 
 
 def test_the_shadow_s_state_is_the_target_s_from_its_version_on() -> None:
+    old, new = Layout((Field(1, "a", "int"),), 1), Layout((Field(1, "a", "long"),), 1)
     target = StoredState(
-        3, {A: 50, B: 9}, 7, frozenset({"1.0", "2.0", "41.0"}), {"42.0": "no"}, Closing.SWAPPING
-    )
-    shadow = StoredState(5, {A: 60, C: 1}, 4, frozenset({"1.0", "41.0", "43.0"}), {"44.0": "why"})
-    after = swapped_state(target, shadow, 40, 6)
-    assert after == StoredState(
-        6, {A: 60, B: 9, C: 1}, 11, frozenset({"1.0", "2.0", "41.0", "43.0"}), {"44.0": "why"}
-    )
+        3, {A: 50, B: 9}, 7, frozenset({"1.0", "2.0", "41.0"}), {"42.0": "no"},
+        {"42.0": "SM-3106"}, Decided(old, 4), Closing.SWAPPING,
+    )  # fmt: skip
+    shadow = StoredState(
+        5, {A: 60, C: 1}, 4, frozenset({"1.0", "41.0", "43.0"}), {"44.0": "why"},
+        {"44.0": "SM-6806"}, Decided(new),
+    )  # fmt: skip
+    assert swapped_state(target, shadow, 40, 6, 17) == StoredState(
+        6, {A: 60, B: 9, C: 1}, 11, frozenset({"1.0", "2.0", "41.0", "43.0"}), {"44.0": "why"},
+        {"44.0": "SM-6806"}, Decided(new, 17),
+    )  # fmt: skip
