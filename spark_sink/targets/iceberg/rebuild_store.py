@@ -31,7 +31,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import (
     kept,
     rebuilds_of,
     rebuilds_text,
-    shadow_layout,
+    shadow_columns,
     shadow_properties,
     statements_behind,
 )
@@ -89,17 +89,18 @@ class IcebergRebuildStore:
         decided = created(statement.actions)
         assert decided is not None
         self.keep(record)
-        layout = shadow_layout(new_layout(decided), target.layout)
+        of_target = self._store.state_of(target)
+        columns = shadow_columns(new_layout(decided), target.layout, of_target.decided)
         properties = shadow_properties(target.properties(), target.data_folder)
         format_version = {"format-version": str(target.format_version)}
         shadow = record.shadow.table
-        catalog.create(shadow, layout, {**properties, **format_version})
+        catalog.create(shadow, columns.layout, {**properties, **format_version})
         own.begin(shadow, self._store.row_topics())
-        state = first_state(self._store.state_of(target), record.version, layout)
+        state = first_state(of_target, record.version, columns)
         name = record.sink_name(self._store.pipeline)
         of_loads = {load_key(name, load.shard): load_text(load) for load in loads}
         # ``create`` gives the columns other ids.
-        catalog.load(shadow).commit({**of_loads, **own.properties(state)}, layout=layout)
+        catalog.load(shadow).commit({**of_loads, **own.properties(state)}, layout=columns.layout)
 
     def is_begun(self, record: RebuildRecord) -> bool:
         """See the protocol."""

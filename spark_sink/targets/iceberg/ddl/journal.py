@@ -163,7 +163,8 @@ class IcebergJournal:
                 text = f"{target} is there already and does not fit ({reason}); change or drop it"
                 return self._refuse(table, state, key, text)
             self._store.register(target, self._epoch)
-            decided = Decided(with_ids(layout, table.layout), table.sequence)
+            # A shadow's sink begins with the columns that the rebuild has made.
+            decided = state.decided or Decided(with_ids(layout, table.layout), table.sequence)
             table.commit(self._done(state, key, decided))
             self._store.note_made([target], self._epoch)
             return DONE

@@ -72,8 +72,8 @@ def tag_of(record: RebuildRecord) -> str:
     return f"shardmerge_old_{record.number}"
 
 
-def shadow_layout(decided: Layout, target: Layout) -> Layout:
-    """The columns of a new shadow.
+def shadow_columns(decided: Layout, target: Layout, known: Decided | None) -> Decided:
+    """The columns of a new shadow, as its sink is to know them.
 
     A column has the id that the target's column of the same name has. The shadow's files come into
     the target's table, and Iceberg finds values in files by the columns' ids.
@@ -81,6 +81,8 @@ def shadow_layout(decided: Layout, target: Layout) -> Layout:
     Args:
         decided: The decided columns.
         target: Those of the target's table.
+        known: What the target's sink knows of them. Adopted columns stay columns to which no sink
+            writes, and adopted identifier fields stay so.
     """
     fields, last = list[Field](), target.last_id
     for field in decided.fields:
@@ -88,7 +90,14 @@ def shadow_layout(decided: Layout, target: Layout) -> Layout:
         if there is None:
             last += 1
         fields.append(replace(field, id=last if there is None else there.id))
-    return Layout(tuple(fields), last)
+    if known is None:
+        return Decided(Layout(tuple(fields), last))
+    names = {field.id: field.name.lower() for field in known.layout.fields}
+    identifiers = {names.get(number) for number in known.layout.identifiers}
+    others = {names.get(number) for number in known.others}
+    ids = (f.id for f in fields if f.required and f.name.lower() in identifiers)
+    layout = Layout(tuple(fields), last, tuple(ids))
+    return Decided(layout, others=frozenset(f.id for f in fields if f.name.lower() in others))
 
 
 def shadow_properties(target: Mapping[str, str], data: str) -> dict[str, str]:
@@ -107,17 +116,17 @@ def shadow_properties(target: Mapping[str, str], data: str) -> dict[str, str]:
     return {**copied, "write.data.path": data}
 
 
-def first_state(target: StoredState, version: int, layout: Layout) -> StoredState:
+def first_state(target: StoredState, version: int, columns: Decided) -> StoredState:
     """The state with which the shadow's sink begins.
 
     Args:
         target: The target's. Whatever was before its offsets, the shards' tables have it.
         version: See ``RebuildRecord``.
-        layout: The shadow's columns.
+        columns: The shadow's.
     """
     # Negative ordinals are marks: these rows were taken out of the target before.
     marks = {key for key in target.done if _ordinal(key) < 0 and _version(key) <= version}
-    return StoredState(0, target.offsets, 0, frozenset(marks), decided=Decided(layout))
+    return StoredState(0, target.offsets, 0, frozenset(marks), decided=columns)
 
 
 def swapped_state(
