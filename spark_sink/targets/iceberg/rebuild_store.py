@@ -10,7 +10,7 @@ tells of: ``is_begun`` says whether the shadow is whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from shardmerge.schemas.model.errors import TargetError
@@ -36,8 +36,10 @@ from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import (
     statements_behind,
 )
 
+from .ddl.drift_store import without_drift
 from .load_store import IcebergLoadStore
 from .store import IcebergStore, repeated
+from .tables import IcebergTable
 
 
 class IcebergRebuildStore:
@@ -66,11 +68,19 @@ class IcebergRebuildStore:
 
     def keep(self, record: RebuildRecord) -> None:
         """See the protocol."""
+        self._keep(record, lambda control: {})
 
+    def keep_placed(self, record: RebuildRecord) -> None:
+        """As ``keep``, for a rebuild that is in place: drift from before is that of other rows."""
+        self._keep(record, lambda control: without_drift(control, record.target))
+
+    def _keep(
+        self, record: RebuildRecord, more: Callable[[IcebergTable], Mapping[str, str]]
+    ) -> None:
         def store() -> None:
             control = self._store.catalog.load(self._store.control)
             records = kept(rebuilds_of(control.property(REBUILDS)), record)
-            control.commit({REBUILDS: rebuilds_text(records)})
+            control.commit({REBUILDS: rebuilds_text(records), **more(control)})
 
         repeated(store)
 

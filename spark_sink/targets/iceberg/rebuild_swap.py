@@ -4,13 +4,15 @@ A catalog need not be able to rename tables (the ``hadoop`` catalog is not). So 
 stays, with its snapshots and rights, and gets the shadow's files:
 
 1. The target is closed, and the shadow's sink has applied what the target has, and ended.
-2. ``exchange`` stages a snapshot of the target that has the shadow's files and none of the
+2. ``exchange`` writes a snapshot of the target that has the shadow's files and none of the
    target's. One commit makes it the current one. The same commit brings the shadow's columns, its
    state (offsets, journal, loads), takes the mark of the closed table away, and tags the snapshot
-   from before. So the state moves with the rows.
-3. ``take_over`` drops the shadow, whose files the target has now, and stores that the rebuild is in
-   place. The pipeline's sink notices that by ``IcebergStore.marks``, and reads its state anew.
-   Until then the record tells it that the target is closed.
+   from before. So the state moves with the rows. If the commit is not made, no metadata knows the
+   snapshot.
+3. ``take_over`` drops the shadow, whose files the target has now. Then it stores that the rebuild
+   is in place, and forgets what drift was known of the table before. The pipeline's sink notices
+   that by ``IcebergStore.marks``, and reads its state anew. Until then the record tells it that
+   the target is closed.
 
 The commit of step 2 sets an epoch that is later than the sink's. So a writer that does not know of
 the swap is refused, whatever it missed.
@@ -37,7 +39,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import (
 )
 
 from .rebuild_store import IcebergRebuildStore
-from .staging import forget_staged, new_id, publishable, stage_files_of
+from .staging import discard, new_id, snapshot_of_files
 from .store import IcebergStore, repeated
 from .tables import IcebergTable, Moved
 
@@ -72,7 +74,7 @@ class IcebergRebuildSwap:
         assert renewal is None
         swapped = replace(record, stage=Stage.SWAPPED)
         self._drop_shadow(record, with_files=False)
-        self._rebuilds.keep(swapped)
+        self._rebuilds.keep_placed(swapped)
         return swapped
 
     def drop_shadow(self, record: RebuildRecord) -> RebuildRecord:
@@ -86,7 +88,6 @@ class IcebergRebuildSwap:
                 hint="run the command without --abort: it completes the swap",
                 code="SM-6514",
             )
-        forget_staged(table, _staged_as(record))
         self._drop_shadow(record, with_files=True)
         aborted = replace(record, stage=Stage.ABORTED)
         self._rebuilds.keep(aborted)
@@ -101,14 +102,9 @@ class IcebergRebuildSwap:
 
     def _exchange(self, record: RebuildRecord) -> None:
         catalog, own = self._store.catalog, self._rebuilds.of_shadow(record)
-        before = catalog.load(record.target)
-        if self._has(before, record):
-            return
-        shadow = catalog.load(record.shadow.table)
-        staged_as = f"{_staged_as(record)}{new_id()}"
-        stage_files_of(before, shadow, staged_as)
-        reach("exchange-staged")
         table = catalog.load(record.target)
+        if self._has(table, record):
+            return
         state = self._store.state_of(table)
         if state.closed is not Closing.SWAPPING:
             raise TargetError(
@@ -116,23 +112,26 @@ class IcebergRebuildSwap:
                 hint="see how far it is: run the command again",
                 code="SM-6530",
             )
-        snapshot = publishable(table, staged_as)
-        if snapshot is None or table.snapshot_id != before.snapshot_id:
-            raise Moved
+        shadow, old = catalog.load(record.shadow.table), table.snapshot_id
+        snapshot = snapshot_of_files(table, shadow, new_id())
+        reach("exchange-staged")
         epoch = max(self._store.epoch(), state.epoch) + 1
         after = swapped_state(state, own.state_of(shadow), record.version, epoch, table.sequence)
         layout = shadow.layout
-        old = before.snapshot_id
-        table.commit(
-            {
-                **self._store.properties(after),
-                **self._given_loads(record, shadow),
-                self._placed: str(record.number),
-            },
-            layout=replace(layout, last_id=max(layout.last_id, table.layout.last_id)),
-            publish=snapshot,
-            tag=None if old is None else (tag_of(record), old),
-        )
+        try:
+            table.commit(
+                {
+                    **self._store.properties(after),
+                    **self._given_loads(record, shadow),
+                    self._placed: str(record.number),
+                },
+                layout=replace(layout, last_id=max(layout.last_id, table.layout.last_id)),
+                publish=snapshot,
+                tag=None if old is None else (tag_of(record), old),
+            )
+        except Moved:
+            discard(table, snapshot)
+            raise
 
     def _given_loads(self, record: RebuildRecord, shadow: IcebergTable) -> dict[str, str]:
         """The pipeline's sink must know that no topic has the rows that were loaded."""
@@ -152,7 +151,3 @@ class IcebergRebuildSwap:
         catalog.drop(shadow, with_files=with_files)
         catalog.drop(control_of_shadow(shadow), with_files=True)
         catalog.drop_namespace(shadow.database)
-
-
-def _staged_as(record: RebuildRecord) -> str:
-    return f"shardmerge-rebuild-{record.number}-"

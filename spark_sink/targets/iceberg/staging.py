@@ -50,21 +50,25 @@ def stage(session: Any, staged_as: str, sql: str, what: str) -> None:
         session.conf.unset(_WAP_ID)
 
 
-def stage_files_of(table: IcebergTable, other: IcebergTable, staged_as: str) -> None:
-    """Stage a snapshot that has the files of another table, and none of the table's own.
+def snapshot_of_files(table: IcebergTable, other: IcebergTable, made_as: str) -> Any:
+    """Write a snapshot that has the files of another table, and none of the table's own.
 
-    The files stay where they are. Columns of the same name must have the same ids in both tables.
+    Nothing is committed. The files stay where they are. Columns of the same name must have the same
+    ids in both tables.
 
     Args:
         table: A reading of the table, which is not partitioned.
         other: A reading of the other one.
-        staged_as: The id.
+        made_as: The id that the snapshot's summary keeps, as if it had been staged under it.
+
+    Returns:
+        Iceberg's snapshot, for ``IcebergTable.commit`` of this reading.
 
     Raises:
         TargetError: The catalog refuses it, or is away (``retryable``).
     """
     api, spec = table.jvm.org.apache.iceberg, table.java_table.spec()
-    with translated(f"staging the files of {other.name} for {table.name}"):
+    with translated(f"giving {table.name} the files of {other.name}"):
         change = table.java_table.newRowDelta()
         for file in _files(table, "data"):
             change.removeRows(file)
@@ -74,23 +78,22 @@ def stage_files_of(table: IcebergTable, other: IcebergTable, staged_as: str) -> 
             change.addRows(api.DataFiles.builder(spec).copy(file).build())
         for file in _files(other, "deletes"):
             change.addDeletes(api.FileMetadata.deleteFileBuilder(spec).copy(file).build())
-        change.set(STAGED_AS, staged_as)
-        change.stageOnly()
-        change.commit()
+        change.set(STAGED_AS, made_as)
+        return change.apply()
 
 
-def forget_staged(table: IcebergTable, prefix: str) -> None:
-    """Forget the staged snapshots whose ids begin so; their files stay.
+def discard(table: IcebergTable, snapshot: Any) -> None:
+    """Remove what ``snapshot_of_files`` wrote for a snapshot that was not committed.
 
     Raises:
         TargetError: The catalog is away (``retryable``).
     """
-    java = table.java_table
-    with translated(f"forgetting staged snapshots of {table.name}"):
-        for snapshot in java.snapshots().iterator():
-            if str(snapshot.summary().get(STAGED_AS) or "").startswith(prefix):
-                forgetting = java.expireSnapshots().expireSnapshotId(snapshot.snapshotId())
-                forgetting.cleanExpiredFiles(False).commit()
+    files = table.java_table.io()
+    with translated(f"discarding a snapshot of {table.name}"):
+        for manifest in snapshot.allManifests(files):
+            if manifest.snapshotId() == snapshot.snapshotId():
+                files.deleteFile(manifest.path())
+        files.deleteFile(snapshot.manifestListLocation())
 
 
 def _files(table: IcebergTable, what: str) -> Iterator[Any]:

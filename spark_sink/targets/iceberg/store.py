@@ -300,6 +300,11 @@ def repeated(action: Callable[[], T]) -> T:
     )
 
 
+def swaps_of(control: IcebergTable) -> int:
+    """The number of the latest rebuild that is in place, in a reading of the control table."""
+    return marks_of(rebuilds_of(control.property(REBUILDS))).swaps
+
+
 def _epoch_of(control: IcebergTable) -> int:
     return int(control.property(_EPOCH) or 0)
 

@@ -168,7 +168,7 @@ class IcebergTable:
         properties: Mapping[str, str],
         *,
         layout: Layout | None = None,
-        publish: int | None = None,
+        publish: Any = None,
         tag: tuple[str, int] | None = None,
         untag: str = "",
     ) -> None:
@@ -177,7 +177,8 @@ class IcebergTable:
         Args:
             properties: Those that change.
             layout: The columns.
-            publish: The snapshot to make the current one.
+            publish: The snapshot to make the current one: the id of a staged one, or one of Iceberg
+                that is new.
             tag: The name of a tag, and the snapshot that it is to name.
             untag: The name of a tag that goes.
 
@@ -197,6 +198,8 @@ class IcebergTable:
             if layout is not None:
                 schema = self.jvm.org.apache.iceberg.SchemaParser.fromJson(schema_json(layout))
                 builder = builder.setCurrentSchema(schema, layout.last_id)
+                if publish is not None:
+                    publish = self._with_schema(publish, builder.build().currentSchemaId())
             if publish is not None:
                 builder = builder.setBranchSnapshot(publish, _MAIN)
             if tag is not None:
@@ -207,6 +210,12 @@ class IcebergTable:
                 builder = builder.removeRef(untag)
             builder = builder.setProperties(_java_map(self.jvm, changed))
             self._operations.commit(self._base, builder.build())
+
+    def _with_schema(self, snapshot: Any, schema: int) -> Any:
+        """A new snapshot whose columns are those of the schema that is committed with it."""
+        parser = self.jvm.org.apache.iceberg.SnapshotParser
+        document = json.loads(str(parser.toJson(snapshot)))
+        return parser.fromJson(json.dumps({**document, "schema-id": schema}))
 
 
 class IcebergCatalog:

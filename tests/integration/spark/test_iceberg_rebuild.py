@@ -13,6 +13,7 @@ import pytest
 from shardmerge.cli.rebuild.rebuild_lake import RebuildLake
 from shardmerge.schemas.model.errors import ConfigError, StackError, TargetError, WriterReplaced
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.drift import DriftKind
 from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
@@ -108,6 +109,24 @@ class Rebuilt:
 
     def snapshots(self) -> int:
         return int(self.kind.session.sql(f"SELECT * FROM {self.name}.snapshots").count())
+
+    def drift(self) -> dict[str, DriftKind]:
+        """What a look of the sink finds, with what it keeps from earlier ones."""
+        lake = self.kind.open(self.contract.pipeline)
+        assert isinstance(lake, IcebergTarget)
+        known = lake.drift.load().get(self.target, ())
+        found = lake.comparer().compare(self.target, known).differences
+        return {each.subject: each.kind for each in found}
+
+    def unknown_manifests(self) -> set[str]:
+        """Files beside the target's metadata that no snapshot has."""
+        folder = self._warehouse / self.target.database / self.target.table / "metadata"
+        known = {
+            str(row[0]).rsplit("/", maxsplit=1)[-1]
+            for what in ("path FROM {}.all_manifests", "manifest_list FROM {}.snapshots")
+            for row in self.kind.session.sql(f"SELECT {what.format(self.name)}").collect()
+        }
+        return {path.name for path in folder.glob("*.avro")} - known
 
     def exchanged(self, record: RebuildRecord) -> RebuildRecord:
         swapping = replace(record, stage=Stage.SWAPPING)
@@ -303,6 +322,32 @@ def test_a_commit_of_somebody_else_in_between_is_replaced_by_the_new_rows(
         rebuilt.exchanged(record)
     assert rebuilt.rows() == [(2, "r", 20), (3, "s", None)]
     assert (77, "late", None) in rebuilt.rows(" VERSION AS OF 'shardmerge_old_1'")
+    assert rebuilt.unknown_manifests() == set()
+
+
+def test_after_a_swap_nothing_is_drift_and_what_comes_later_is(rebuilt: Rebuilt) -> None:
+    kind, name = rebuilt.kind, rebuilt.name
+    kind.execute(f"ALTER TABLE {name} ADD COLUMN by_hand int")
+    kind.execute(f"ALTER TABLE {name} DROP COLUMN w")
+    lake = kind.open(rebuilt.contract.pipeline)
+    assert isinstance(lake, IcebergTarget)
+    before = lake.comparer().compare(rebuilt.target).differences
+    lake.drift.keep(rebuilt.writer.epoch, rebuilt.target, before)
+    assert set(rebuilt.drift()) == {"rows", "column:by_hand", "column:w"}
+    record = rebuilt.begun()
+    rebuilt.fill(record)
+    old = kind.iceberg().load(rebuilt.target).snapshot_id
+    rebuilt.server.swap.take_over(rebuilt.exchanged(record))
+    assert rebuilt.drift() == {}
+    assert rebuilt.rows() == [(2, "r", 20), (3, "s", None)]
+    # Who names the new snapshot sees its columns, too.
+    new = kind.iceberg().load(rebuilt.target).snapshot_id
+    assert rebuilt.rows(f" VERSION AS OF {new}") == rebuilt.rows()
+    kind.execute(f"CALL lake.system.rollback_to_snapshot('{rebuilt.target.sql}', {old})")
+    assert rebuilt.drift() == {"rollback": DriftKind.VALUES}
+    kind.execute(f"CALL lake.system.set_current_snapshot('{rebuilt.target.sql}', {new})")
+    kind.execute(f"INSERT INTO {name} (v, id) VALUES ('nobody', 7)")
+    assert rebuilt.drift() == {"rows": DriftKind.VALUES}
 
 
 def test_a_partitioned_table_is_not_rebuilt(rebuilt: Rebuilt) -> None:
