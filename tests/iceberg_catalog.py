@@ -66,6 +66,9 @@ class LakeReading:
         self.location = repr(base)
         self.history, self.sequence = base.history, base.history.sequence
 
+    def refreshed(self) -> LakeReading:
+        return self._catalog.load(self.name)
+
     def property(self, key: str) -> str | None:
         return self._base.properties.get(key)
 

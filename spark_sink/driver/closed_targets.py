@@ -35,7 +35,7 @@ class ClosedTargets:
         self._control = control
         self._clock = clock
         self._looked_at = float("-inf")
-        self._swaps = 0
+        self._swaps: int | None = None
         self.targets: Mapping[TargetTable, Closing] = {}
 
     def load(self) -> None:
@@ -44,7 +44,8 @@ class ClosedTargets:
         Raises:
             TargetError: The target does not answer.
         """
-        self._swaps = self._control.marks().swaps
+        if self._swaps is None:
+            self._swaps = self._control.marks().swaps
 
     def look(self) -> None:
         """Read the marks, at most once a second.
@@ -66,7 +67,7 @@ class ClosedTargets:
                 raise
             return
         found = marks.closed
-        if marks.swaps != self._swaps:
+        if marks.swaps != (self._swaps or 0):
             raise StateReplaced(
                 f"rebuild {marks.swaps} has put a new table in its target's place",
                 hint="the sink reads its state anew",

@@ -74,10 +74,7 @@ def moved_error(move: Advance, stored: int) -> WriterReplaced:
 def closed_error(target: TargetTable | None, why: Closing = Closing.CUT_OVER) -> TargetClosed:
     """The error for rows and statements of a target that the sink may not change."""
     return TargetClosed(
-        f"{target or 'the target'} is not changed: {why.clause}",
-        retryable=True,
-        hint=why.hint,
-        code=why.code,
+        f"{target} is not changed: {why.clause}", retryable=True, hint=why.hint, code=why.code
     )
 
 

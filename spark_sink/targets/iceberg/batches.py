@@ -147,7 +147,7 @@ class IcebergBatches:
     def _apply(self, target: TargetTable, tasks: Sequence[RangeTask]) -> Iterator[RangeResult]:
         table = self._store.catalog.load(target)
         epoch = tasks[0].writer_epoch
-        state = self._store.state_of(table).writable(epoch)
+        state = self._store.writable(table, epoch)
         state.advanced(map(_untouched, tasks))
         columns = written_columns(table.layout, state.decided)
         with self._lines(tasks, columns) as lines:
@@ -265,7 +265,7 @@ class IcebergBatches:
             state = self._store.state_of(table)
             if uncertain and state.epoch == epoch and state.stands_behind(moved):
                 return True
-            return table, self._store.properties(state.writable(epoch).advanced(moved))
+            return table, self._store.properties(self._store.writable(table, epoch).advanced(moved))
 
         publish(staged_as, wanted)
 

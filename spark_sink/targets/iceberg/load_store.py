@@ -75,7 +75,7 @@ class IcebergLoadStore:
             control = store.fenced_control(epoch)
             control.commit(self._after(control, steps))
         else:
-            state = store.state_of(table).fenced(epoch)
+            state = store.fenced(table, epoch)
             table.commit({**store.properties(state), **self._after(table, steps)})
 
     def stored(self, table: IcebergTable, shard: ShardId) -> Load | None:

@@ -155,7 +155,7 @@ class IcebergLoads:
     def _run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:
         own, target = self._own(), order.load.target
         table = own.store.catalog.load(target)
-        state = own.store.state_of(table).writable(order.writer_epoch)
+        state = own.store.writable(table, order.writer_epoch)
         shard, number = order.load.shard, order.chunk.number
         if not accepts(own.loads.stored(table, shard), order.load, number, order.chunk.base):
             return ChunkResult(shard, number, ChunkEnd.REFUSED)
@@ -257,7 +257,7 @@ class IcebergLoads:
 
         def wanted(uncertain: bool) -> Wanted:
             table = own.store.catalog.load(order.load.target)
-            state = own.store.state_of(table).writable(order.writer_epoch)
+            state = own.store.writable(table, order.writer_epoch)
             stored = own.loads.stored(table, result.shard)
             if uncertain and is_done(stored, order.load, result.number, base):
                 return True

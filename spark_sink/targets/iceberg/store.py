@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.errors import TargetError, WriterReplaced
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.spark_sink.barrier.closing import Marks
+from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.planning.ranges import Advance
@@ -42,7 +42,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import (
     marks_of,
     rebuilds_of,
 )
-from shardmerge.spark_sink.targets.interface import taken_over
+from shardmerge.spark_sink.targets.interface import closed_error, taken_over
 
 from .tables import IcebergCatalog, IcebergTable, Moved, Uncertain
 
@@ -71,6 +71,8 @@ class IcebergStore:
         self.control, self.pipeline = control, pipeline
         self._key = state_key(pipeline)
         self._seen: IcebergTable | None = None
+        self._known_swaps: int | None = None
+        """The latest swap when the epoch was taken, until ``marks`` has told it."""
 
     @property
     def catalog(self) -> IcebergCatalog:
@@ -112,8 +114,11 @@ class IcebergStore:
 
         def take() -> int:
             control = self.catalog.load(self.control)
-            epoch = _epoch_of(control) + 1
+            # A rebuild gives its table a later epoch than any writer has.
+            of_tables = [state.epoch for state in self.states().values()]
+            epoch = max([_epoch_of(control), *of_tables]) + 1
             control.commit({_EPOCH: str(epoch)})
+            self._known_swaps = swaps_of(control)
             return epoch
 
         epoch = repeated(take)
@@ -142,10 +147,16 @@ class IcebergStore:
         return rebuilds_of(self.catalog.load(self.control).property(REBUILDS))
 
     def marks(self) -> Marks:
-        """See the protocol. Each table has the mark that closes it, too (``StoredState``)."""
+        """See the protocol. Each table has the mark that closes it, too (``StoredState``).
+
+        The first answer tells a writer of the swaps that it knew when it took its epoch. The table
+        of a later swap has a later epoch, so that the writer must begin anew.
+        """
         seen = self._seen
         self._seen = seen.refreshed() if seen is not None else self.catalog.load(self.control)
-        return marks_of(rebuilds_of(self._seen.property(REBUILDS)))
+        marks = marks_of(rebuilds_of(self._seen.property(REBUILDS)))
+        known, self._known_swaps = self._known_swaps, None
+        return marks if known is None else Marks(marks.closed, known)
 
     def route_changes(self) -> tuple[RouteChange, ...]:
         """See the protocol."""
@@ -182,7 +193,7 @@ class IcebergStore:
 
     def _move(self, epoch: int, target: TargetTable, moves: Sequence[Advance]) -> None:
         table = self.catalog.load(target)
-        state = self.state_of(table).writable(epoch)
+        state = self.writable(table, epoch)
         # The offsets are moved already if the acknowledgement of this commit was lost.
         if not state.stands_behind(moves):
             table.commit(self.properties(state.advanced(moves)))
@@ -199,6 +210,34 @@ class IcebergStore:
     def state_of(self, table: IcebergTable) -> StoredState:
         """The state that a reading of a table holds."""
         return from_json(table.property(self._key))
+
+    def fenced(self, table: IcebergTable, epoch: int) -> StoredState:
+        """The state that a reading of a table holds, for a writer that goes on from it.
+
+        Raises:
+            WriterReplaced: A later writer took over.
+            TargetClosed: A rebuilt table took the place of the one that the writer knows: the table
+                has a later epoch than any writer.
+        """
+        state = self.state_of(table)
+        try:
+            return state.fenced(epoch)
+        except WriterReplaced:
+            if self.epoch() != epoch:
+                raise
+            raise closed_error(table.name, Closing.SWAPPING) from None
+
+    def writable(self, table: IcebergTable, epoch: int) -> StoredState:
+        """As ``fenced``, for a writer that changes rows, columns or offsets.
+
+        Raises:
+            WriterReplaced: A later writer took over.
+            TargetClosed: The table is closed, or see ``fenced``.
+        """
+        state = self.fenced(table, epoch)
+        if state.closed is not None:
+            raise closed_error(table.name, state.closed)
+        return state
 
     def properties(self, state: StoredState) -> dict[str, str]:
         """A state as table properties."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shardmerge.cli.rebuild.rebuild_lake import RebuildLake
-from shardmerge.schemas.model.errors import ConfigError, StackError, TargetError, WriterReplaced
+from shardmerge.schemas.model.errors import ConfigError, StackError, TargetClosed, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.drift import DriftKind
 from shardmerge.spark_sink.barrier.closing import Closing, Marks
@@ -194,7 +194,7 @@ def test_the_target_gets_the_shadow_s_rows_columns_and_state_at_once(rebuilt: Re
     assert files <= rebuilt.files()
     assert rebuilt.folders() == [f"{rebuilt.contract.name}_control"]
     # The writer from before changes nothing any more; a new one goes on.
-    with pytest.raises(WriterReplaced):
+    with pytest.raises(TargetClosed):
         rebuilt.writer.execute(5, rebuilt.contract.add("y int"))
     writer = rebuilt.contract.start()
     assert set(writer.journal.load()) == {
@@ -348,6 +348,22 @@ def test_after_a_swap_nothing_is_drift_and_what_comes_later_is(rebuilt: Rebuilt)
     kind.execute(f"CALL lake.system.set_current_snapshot('{rebuilt.target.sql}', {new})")
     kind.execute(f"INSERT INTO {name} (v, id) VALUES ('nobody', 7)")
     assert rebuilt.drift() == {"rows": DriftKind.VALUES}
+
+
+def test_a_sink_that_missed_two_swaps_begins_where_the_last_one_ended(rebuilt: Rebuilt) -> None:
+    for number in (1, 2):
+        record = rebuilt.begun()
+        assert record.number == number
+        rebuilt.fill(record, f"('r{number}', 1, 10), ('r{number}', 2, 20)")
+        swapped = rebuilt.server.swap.take_over(rebuilt.exchanged(record))
+        assert rebuilt.server.swap.drop_old(swapped).stage is Stage.ENDED
+    assert rebuilt.rows() == [(2, "r2", 20), (3, "s", None)]
+    writer = rebuilt.contract.start()
+    assert writer.execute(4, rebuilt.contract.add("z int")).state == "done"
+    rebuilt.contract.topic.produce([rebuilt.contract.insert(id=9, v="b", n=1)])
+    writer.apply()
+    assert (9, "b", None) in rebuilt.rows()
+    assert rebuilt.drift() == {}
 
 
 def test_a_partitioned_table_is_not_rebuilt(rebuilt: Rebuilt) -> None:

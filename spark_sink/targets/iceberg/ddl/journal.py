@@ -88,7 +88,7 @@ class IcebergJournal:
 
         def store() -> None:
             table = self._store.catalog.load(target)
-            state = self._store.state_of(table).writable(self._epoch).journalled(key, DONE)
+            state = self._store.writable(table, self._epoch).journalled(key, DONE)
             table.commit(self._store.properties(state))
 
         repeated(store)
@@ -120,8 +120,9 @@ class IcebergJournal:
 
     def _try(self, target: TargetTable, key: str, statement: TargetStatement) -> JournalEntry:
         table = self._store.catalog.find(target)
-        state = self._store.state_of(table) if table is not None else StoredState()
-        state = state.writable(self._epoch)
+        state = StoredState(self._epoch)
+        if table is not None:
+            state = self._store.writable(table, self._epoch)
         if key in state.done:
             return DONE
         try:
@@ -219,13 +220,13 @@ class IcebergJournal:
         """Change rows, and commit them with the state that ``note`` makes of the present one."""
         catalog = self._store.catalog
         sql = merge_sql(catalog.sql_name(target), statement.actions)
-        self._store.state_of(catalog.load(target)).writable(self._epoch)
+        self._store.writable(catalog.load(target), self._epoch)
         # A session of its own: the driver's thread may stage a batch in the other one now.
         self._session = self._session or catalog.new_session()
         staged_as = new_id()
         stage(self._session, staged_as, sql, f"changing rows of {target}")
         table = catalog.load(target)
-        state = note(self._store.state_of(table).writable(self._epoch))
+        state = note(self._store.writable(table, self._epoch))
         table.commit(self._store.properties(state), publish=publishable(table, staged_as))
         reach("rows-changed")
 
@@ -238,7 +239,7 @@ class IcebergJournal:
 
         def store() -> None:
             table = self._store.catalog.load(target)
-            state = self._store.state_of(table).writable(self._epoch).journalled(key, entry)
+            state = self._store.writable(table, self._epoch).journalled(key, entry)
             table.commit(self._store.properties(state))
 
         repeated(store)

@@ -16,7 +16,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.closing import Closing
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
-from shardmerge.spark_sink.targets.interface import JournalEntry, closed_error, taken_over
+from shardmerge.spark_sink.targets.interface import JournalEntry, taken_over
 
 from .decided import Decided, decided_json, read_decided
 
@@ -64,18 +64,6 @@ class StoredState:
         if self.epoch > epoch:
             raise taken_over(self.epoch, epoch)
         return replace(self, epoch=epoch)
-
-    def writable(self, epoch: int) -> StoredState:
-        """As ``fenced``, for a writer that changes rows, columns or offsets.
-
-        Raises:
-            WriterReplaced: A later writer took over.
-            TargetClosed: The table is closed.
-        """
-        state = self.fenced(epoch)
-        if self.closed is not None:
-            raise closed_error(None, self.closed)
-        return state
 
     def advanced(self, moves: Iterable[RangeResult | Advance]) -> StoredState:
         """The state with each offset moved from its move's start to its end, forward or back.
