@@ -30,6 +30,8 @@ _OF_SHARD = (
     CommandKind.LEAVE,
 )
 _MOST_STATEMENTS = 3
+_REBUILD = "shardmerge rebuild"
+_NOT_OF_LAKES = "; a rebuild of an Iceberg target frees no held shard"
 
 
 class Answering(Protocol):
@@ -86,7 +88,9 @@ def out_of_hold(log: Answering, shard: ShardState, path: Path) -> Iterator[WayOu
     hold = shard.hold
     assert hold is not None
     if hold.hint:
-        yield WayOut("", hold.hint)
+        # The decision names a rebuild whatever the kind of target is.
+        is_lake = log.pipeline.target.catalog is not None and _REBUILD in hold.hint
+        yield WayOut("", f"{hold.hint}{_NOT_OF_LAKES}" if is_lake else hold.hint)
     name, target = str(shard.shard), str(log.target)
     if hold.post is None:
         line = command_line("set-schema", path, shard=name, target=target, text="@table.sql")

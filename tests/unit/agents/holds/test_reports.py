@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from shardmerge.agents.holds import reports
@@ -10,6 +11,8 @@ from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import HoldReport, hold_reports
 from shardmerge.agents.holds.shapes import Side
 from shardmerge.schemas.model.names import ShardId
+from shardmerge.schemas.pipeline.settings import Pipeline, Target
+from shardmerge.schemas.pipeline.spark_catalog import SparkCatalog
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.example_pages import NOW_MS, ORDERS, ExampleLine, example, orders, pipeline
@@ -101,8 +104,8 @@ def test_a_held_shard_that_is_paused_too_is_told_once():
     assert [report.conflict.kind for report in told(line)] == ["conflict"]
 
 
-def test_a_shard_that_is_held_for_the_target_s_rows_is_freed_by_a_rebuild():
-    line = ExampleLine(pipeline())
+def line_with_new_keys(pipeline: Pipeline) -> ExampleLine:
+    line = ExampleLine(pipeline)
     for number in range(2):
         line.table(orders(number), "id INT PRIMARY KEY")
     policy = "existing_rows=hold"
@@ -113,9 +116,25 @@ def test_a_shard_that_is_held_for_the_target_s_rows_is_freed_by_a_rebuild():
     key = "DROP PRIMARY KEY, ADD COLUMN k INT NOT NULL AUTO_INCREMENT PRIMARY KEY"
     for number in range(2):
         line.run(orders(number), f"ALTER TABLE orders_{number} {key}")
-    [held, *_] = told(line)
+    return line
+
+
+def test_a_shard_that_is_held_for_the_target_s_rows_is_freed_by_a_rebuild():
+    [held, *_] = told(line_with_new_keys(pipeline()))
     [way] = [way for way in held.ways if "rebuild" in shlex.split(way.command)]
     assert shlex.split(way.command) == [
         "shardmerge", "rebuild", str(ORDERS), "--pipeline", "/etc/shop.toml",
     ]  # fmt: skip
     assert (way.kind, "serves" in way.does) == ("", True)
+
+
+def test_no_rebuild_is_told_to_free_a_shard_of_an_iceberg_target():
+    known = pipeline()
+    lake = SparkCatalog("lake", (("type", "hadoop"), ("warehouse", "/w")))
+    target = Target("", 0, "", "", kind="iceberg", version="1.12.0", catalog=lake)
+    end = "; a rebuild of an Iceberg target frees no held shard"
+    for settings, frees in ((known, True), (replace(known, target=target), False)):
+        _, held = told(line_with_new_keys(settings))
+        assert "shardmerge rebuild" in held.ways[0].does
+        assert held.ways[0].does.endswith(end) is not frees
+        assert any("rebuild" in way.command for way in held.ways) is frees
