@@ -42,6 +42,21 @@ from .store import IcebergStore, repeated
 from .tables import IcebergTable
 
 
+def check_unpartitioned(target: IcebergTable) -> None:
+    """Check that the files of a new table, which has no partitions, can become the target's.
+
+    Raises:
+        TargetError: Somebody has partitioned the target.
+    """
+    if target.is_partitioned:
+        raise TargetError(
+            f"{target.name} is partitioned, and its new table is not",
+            hint="drop the partition fields first (ALTER TABLE … DROP PARTITION FIELD), and add "
+            "them again after the rebuild",
+            code="SM-6529",
+        )
+
+
 class IcebergRebuildStore:
     """See ``rebuild_interface.RebuildStore``.
 
@@ -88,13 +103,7 @@ class IcebergRebuildStore:
         """See the protocol."""
         catalog, own = self._store.catalog, self.of_shadow(record)
         target = catalog.load(record.target)
-        if target.is_partitioned:
-            raise TargetError(
-                f"{record.target} is partitioned, and its new table would not be",
-                hint="drop the partition fields first (ALTER TABLE … DROP PARTITION FIELD), and "
-                "add them again after the rebuild",
-                code="SM-6529",
-            )
+        check_unpartitioned(target)
         [statement] = record.creation
         decided = created(statement.actions)
         assert decided is not None

@@ -38,7 +38,7 @@ from shardmerge.spark_sink.targets.iceberg.texts.stored_rebuilds import (
     tag_of,
 )
 
-from .rebuild_store import IcebergRebuildStore
+from .rebuild_store import IcebergRebuildStore, check_unpartitioned
 from .staging import discard, new_id, snapshot_of_files
 from .store import IcebergStore, repeated
 from .tables import IcebergTable, Moved
@@ -112,6 +112,7 @@ class IcebergRebuildSwap:
                 hint="see how far it is: run the command again",
                 code="SM-6530",
             )
+        check_unpartitioned(table)
         shadow, old = catalog.load(record.shadow.table), table.snapshot_id
         snapshot = snapshot_of_files(table, shadow, new_id())
         reach("exchange-staged")

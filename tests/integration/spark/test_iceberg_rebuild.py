@@ -367,8 +367,21 @@ def test_a_sink_that_missed_two_swaps_begins_where_the_last_one_ended(rebuilt: R
 
 
 def test_a_partitioned_table_is_not_rebuilt(rebuilt: Rebuilt) -> None:
-    rebuilt.kind.execute(f"ALTER TABLE {rebuilt.name} ADD PARTITION FIELD bucket(4, id)")
+    def partitioned(do: str) -> None:
+        rebuilt.kind.execute(f"ALTER TABLE {rebuilt.name} {do} PARTITION FIELD bucket(4, id)")
+
+    partitioned("ADD")
     with pytest.raises(TargetError) as refused:
         rebuilt.begun()
     assert refused.value.code == "SM-6529"
     assert rebuilt.server.store.latest(rebuilt.target) is None
+    partitioned("DROP")
+    record, before = rebuilt.begun(), rebuilt.rows()
+    rebuilt.fill(record)
+    partitioned("ADD")
+    with pytest.raises(TargetError, match="is partitioned"):
+        rebuilt.exchanged(record)
+    assert rebuilt.rows() == before
+    partitioned("DROP")
+    rebuilt.server.swap.take_over(rebuilt.exchanged(record))
+    assert rebuilt.rows() == [(2, "r", 20), (3, "s", None)]
