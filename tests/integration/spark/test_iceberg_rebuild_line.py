@@ -191,7 +191,7 @@ def played(
         line.close()
 
 
-@pytest.mark.timeout(1800)  # with four starts of Spark, on a busy machine
+@pytest.mark.timeout(1800)  # with nine starts of Spark, on a busy machine
 def test_a_damaged_iceberg_target_is_rebuilt_while_it_serves(
     kind: IcebergKind, shards: MySqlSession, played: Played
 ) -> None:
@@ -202,7 +202,10 @@ def test_a_damaged_iceberg_target_is_rebuilt_while_it_serves(
     with Traffic(shards.address) as traffic:
         acts = {"load about": lambda: played.alter("t1")}
         kill_at_place(played.words(), "exchange-begun:1", acts)
+        kill_at_place(played.words(), "exchange-staged:1")
         assert 999999 in {row["id"] for row in played.line.found()}
+        kill_at_place(played.words(), "exchanged:1")
+        assert 999999 not in {row["id"] for row in played.line.found()}
         swapped = played.call_to_the_end()
         assert (swapped.reasons, swapped.stage, swapped.by) == ((), "swapped", "olga")
         played.alter("t2")
