@@ -17,7 +17,9 @@ from shardmerge.spark_sink.planning.ranges import Advance
 from shardmerge.spark_sink.targets.iceberg.ddl import journal as module
 from shardmerge.spark_sink.targets.iceberg.ddl.journal import IcebergJournal
 from shardmerge.spark_sink.targets.iceberg.store import IcebergStore
-from shardmerge.spark_sink.targets.iceberg.texts.layout import Layout
+from shardmerge.spark_sink.targets.iceberg.texts.decided import Decided
+from shardmerge.spark_sink.targets.iceberg.texts.layout import Field, Layout
+from shardmerge.spark_sink.targets.iceberg.texts.stored import StoredState
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from tests.iceberg_catalog import LakeCatalog, LakeReading
 from tests.target_statements import written
@@ -215,3 +217,14 @@ def test_what_row_topics_were_is_kept_beside_what_others_store(
     with pytest.raises(TargetError, match="took over"):
         world.store().keep_row_topics(world.epoch, {"two": one})
     assert world.store().row_topics()["two"] == two
+
+
+def test_a_table_that_a_rebuild_has_made_keeps_what_was_decided_for_it(world: _World) -> None:
+    shadow, store = TargetTable("m", "s"), world.store()
+    layout = Layout((Field(4, "id", "int", True), Field(9, "note", "string")), 9, (4,))
+    made = StoredState(decided=Decided(layout, others=frozenset({9})))
+    world.catalog.create(shadow, layout, store.properties(made))
+    create = "CREATE TABLE `m`.`s` (`id` int NOT NULL, `note` string) USING iceberg"
+    assert world.journal().execute(shadow, 1, 0, written(create)) == DONE
+    state = store.state_of(store.catalog.load(shadow))
+    assert (state.done, state.decided) == (frozenset({"1.0"}), made.decided)
