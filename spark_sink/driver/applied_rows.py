@@ -17,9 +17,10 @@ from shardmerge.spark_sink.planning.ranges import Advance, RangeResult
 from shardmerge.spark_sink.rows.folding.key_collisions import KeyCollisions
 from shardmerge.spark_sink.targets.interface import WriterState
 
-_STORE_IDLE_S, _STORE_IDLE_SHARE = 1.0, 50
+_STORE_IDLE_S, _STORE_IDLE_SHARE, _STORE_IDLE_LATEST_S = 1.0, 50, 5.0
 """The offsets of idle shards are stored after so many seconds, and after so many times the time
-that it took."""
+that it took; but not later than after the last number of seconds, because comparisons and swaps
+wait for them."""
 
 
 class AppliedRows:
@@ -133,7 +134,8 @@ class AppliedRows:
             with suppress(TargetClosed):
                 self._control.move(self._epoch, of_target, target)
                 self._applied.update((m.place, Applied(m.next_offset)) for m in of_target)
-        self._store_idle_at = ask_again(now, _STORE_IDLE_S, _STORE_IDLE_SHARE)
+        again = ask_again(now, _STORE_IDLE_S, _STORE_IDLE_SHARE)
+        self._store_idle_at = min(again, now + _STORE_IDLE_LATEST_S)
 
     def _set(self, partition: Partition, now: Applied, *, before: int) -> None:
         """Take a partition's new offset; one that went back has not caught up any more."""
