@@ -11,7 +11,7 @@ import pytest
 from shardmerge.local.demo import Demo
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
-from shardmerge.schemas.model.policies import RoutePolicies, RowsPolicy
+from shardmerge.schemas.model.policies import Mode, RoutePolicies, RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
 
 from .runner.cases import CASE_ROUTES, Pool, routes_of
@@ -52,6 +52,14 @@ ROUTES = (
         policies=RoutePolicies(origin=Origin((OriginColumn(OriginPart.POSITION, "_place"),))),
     ),
     RoutingRule(".*", "renewed_app", r"t_\d+", "renewed_merged", "t"),
+    RoutingRule(
+        ".*",
+        "lockwaits_app",
+        r"t_\d+",
+        "lockwaits_merged",
+        "t",
+        policies=RoutePolicies(mode=Mode.PESSIMISTIC),
+    ),
     # Databases of one test each; two rules that contradict each other for `clash_2`.
     RoutingRule(".*", r"(?P<test>(?:order|bad|plain)\w*)_app", r"t_\d+", r"\g<test>_merged", "t"),
     RoutingRule(".*", "bad_route_app", "t_2", "elsewhere", "t"),
