@@ -19,6 +19,7 @@ from shardmerge.local.line import Line
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from tests.access_pages import OLGA, with_tokens
 from tests.line_sql import execute, ids
+from tests.pages.api_runs import run_against
 from tests.pages.conftest import LOOKS, opened, sign_in, without_fault
 from tests.running import wait_for
 
@@ -174,3 +175,10 @@ def test_axe_finds_nothing_when_all_rows_flow_again(
             expect(page.locator("#live")).to_have_text("live")
             expect(page.locator("main")).to_contain_text(text, timeout=PATIENCE_MS)
             without_fault(page)
+
+
+@pytest.mark.timeout(600)
+def test_schemathesis_finds_nothing_at_the_agents_of_the_real_line(
+    line: Line, tmp_path: Path
+) -> None:
+    run_against(tmp_path, line.web_url, TARGET, "")
