@@ -17,6 +17,7 @@ from shardmerge.cli.endings import ExitCode, imported, telling_errors
 from shardmerge.cli.options import FILE, json_option, pipeline_option
 from shardmerge.cli.parameters import Shard, Target, read_pipeline
 from shardmerge.connectors.metrics.endpoint import serve
+from shardmerge.local.sigterm import end_on_sigterm
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.routing import route
@@ -36,6 +37,9 @@ from .target_run import Limits, TargetRun
 from .topic_facts import TopicFacts
 from .validation_meter import ValidationMeter
 from .whole_target import compare_target
+
+_END_S = 10.0
+"""Seconds from SIGTERM to the end of a continuous comparison, whichever server does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +217,7 @@ def _check_continuous(repair: str | None) -> None:
 def _keep_comparing(
     call: _Call, target: TargetTable | None, pause_s: float, host: str, port: int
 ) -> NoReturn:
+    end_on_sigterm(within_s=_END_S)
     meter = ValidationMeter()
     call = replace(call, dated=lambda report: meter.dated(report, time.time()))
     stop = serve(meter.samples, host, port) if port else None
