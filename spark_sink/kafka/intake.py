@@ -249,6 +249,8 @@ class Intake:
         """
         listing, ends = self._topics.listing, self.watermarks.ends
         found = self._windows.look(self._shared(), looked, ends, stable, self._offsets.stable_ends)
+        if not self.idle.bases:
+            return self.looked_at
         self._looks.warm(found.moved, began)
         for whole in found.moved:
             self.unreadable.pop(whole, None)
