@@ -10,6 +10,7 @@ from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.spark_sink.targets.mysql.lease import MySqlLease
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from tests.integration.mysql.test_lease import (
+    FREED_S,
     leases,
     prepared,
     sinks,
@@ -38,9 +39,9 @@ def test_status_counts_sinks_and_does_not_know_their_hosts(
 ) -> None:
     assert sinks(target) == Sinks()
     one, two = leases(), leases()
-    assert one.wait(0)
+    assert one.wait(FREED_S)
     assert not two.wait(0)
     assert one.sinks() == sinks(target) == Sinks("unknown", ("unknown",))
     one.close()
-    assert two.wait(1)
+    assert two.wait(FREED_S)
     assert two.sinks() == sinks(target) == Sinks("unknown")
