@@ -50,6 +50,7 @@ from shardmerge.schemas.records.decisions import (
     TargetStatement,
 )
 from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.spark_sink.barrier.closing import Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.driver.statement_runs import StatementRunner
@@ -280,8 +281,8 @@ class _State:
     def move(self, *told: object) -> None:
         self._world.asked["stored offsets: transactions"] += 1
 
-    def swaps(self) -> int:
-        return 0
+    def marks(self) -> Marks:
+        return Marks({}, 0)
 
     def keep_row_topics(self, epoch: int, topics: Mapping[str, RowTopic]) -> None:
         self._world.asked["stored topics"] += len(topics)
