@@ -26,13 +26,17 @@ from shardmerge.schemas.records.plain import from_plain
 from shardmerge.spark_sink.process.settings import JARS
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.background import Background
+from tests.breadth import further
 from tests.killed_commands import kill_at_place
 
 from .contract import IcebergKind
 from .iceberg_line import ReadLine
 
-# py4j leaves sockets to the collector.
 pytestmark = [
+    # On a server the same command is played on the line in tests/e2e/test_e_rebuild.py, and
+    # test_iceberg_rebuild.py holds what is Iceberg's own.
+    further,
+    # py4j leaves sockets to the collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -36,7 +36,7 @@ DONE = JournalEntry("done")
 
 @pytest.mark.parametrize(
     "place",
-    with_further(["committed", "statement-begun"], "rows-written", "statement-executed"),
+    with_further("committed", "rows-written", "statement-begun", "statement-executed"),
 )
 def test_a_writer_killed_at_any_place_loses_and_repeats_nothing(
     place: str, contract: Contract, warehouse: Path
