@@ -24,8 +24,9 @@ class RowDifference:
         row: For ``count``: column of the target → the value of one of these rows, at most 1,000
             characters of it; bytes begin with ``0x``. Empty behind the first 1,000 differences, and
             if the row was not there any more.
-        since: With ``--continuous``: when this process first found the difference, as an ISO time
-            in UTC; "" otherwise. A comparison that does not find it ends it.
+        since: With ``--continuous``: when the difference was first found, as an ISO time in UTC;
+            "" otherwise. A comparison that does not find it ends it. Without ``--resume`` a process
+            knows what it has found itself.
     """
 
     kind: str

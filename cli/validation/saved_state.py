@@ -12,6 +12,8 @@ from shardmerge.spark_sink.validation.doubts import Difference, Doubt
 from shardmerge.spark_sink.validation.proofs import digest_of
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 
+from .validation_meter import KnownDifference
+
 
 @dataclass(frozen=True, slots=True)
 class SavedTarget:
@@ -43,11 +45,13 @@ class SavedState:
     Attributes:
         pipeline: Its name.
         shards: The shards of ``--shard``.
+        known: With ``--continuous``: the differences that are known, of earlier rounds too.
     """
 
     pipeline: str
     shards: tuple[str, ...]
     targets: tuple[SavedTarget, ...]
+    known: tuple[KnownDifference, ...] = ()
 
 
 class StateFile:
@@ -58,6 +62,9 @@ class StateFile:
         pipeline: Name of the pipeline.
         shards: The shards that are compared; empty for all.
 
+    Attributes:
+        known: See ``SavedState``.
+
     Raises:
         ConfigError: The file is of another comparison, or cannot be read.
     """
@@ -66,6 +73,7 @@ class StateFile:
         self._path = path
         self._pipeline, self._shards = pipeline, shards
         self._targets: dict[str, SavedTarget] = {}
+        self.known: tuple[KnownDifference, ...] = ()
         if path is None or not path.exists():
             return
         try:
@@ -80,6 +88,7 @@ class StateFile:
                 code="SM-5601",
             )
         self._targets = {saved.target: saved for saved in found.targets}
+        self.known = found.known
 
     def restore(self, validation: TableValidation) -> bool:
         """Go on with a saved comparison. Returns whether it is done already."""
@@ -113,13 +122,27 @@ class StateFile:
             tuple(validation.unsettled),
             digest_of(table),
         )
-        state = SavedState(self._pipeline, self._shards, tuple(self._targets.values()))
-        beside = self._path.with_name(self._path.name + ".new")
-        beside.write_bytes(dump(state))
-        os.replace(beside, self._path)
+        self._write(self._path)
 
-    def remove(self) -> None:
-        """Forget a run that is complete."""
-        self._targets = {}
+    def keep_known(self, known: tuple[KnownDifference, ...]) -> None:
+        """Keep since when differences are known."""
+        self.known = known
         if self._path is not None:
+            self._write(self._path)
+
+    def end_run(self) -> None:
+        """Forget a run that is complete; without known differences the file is removed."""
+        self._targets = {}
+        if self._path is None:
+            return
+        if self.known:
+            self._write(self._path)
+        else:
             self._path.unlink(missing_ok=True)
+
+    def _write(self, path: Path) -> None:
+        targets = tuple(self._targets.values())
+        state = SavedState(self._pipeline, self._shards, targets, self.known)
+        beside = path.with_name(path.name + ".new")
+        beside.write_bytes(dump(state))
+        os.replace(beside, path)

@@ -152,7 +152,7 @@ def validate(
             _keep_comparing(call, target, pause_s, metrics_host, metrics_port)
         found = _compared(call, target)
         if all(each.complete for each in found):
-            state.remove()
+            state.end_run()
     raise SystemExit(_ending(found))
 
 
@@ -218,12 +218,21 @@ def _keep_comparing(
     call: _Call, target: TargetTable | None, pause_s: float, host: str, port: int
 ) -> NoReturn:
     end_on_sigterm(within_s=_END_S)
-    meter = ValidationMeter()
-    call = replace(call, dated=lambda report: meter.dated(report, time.time()))
+    meter = ValidationMeter.of(call.state.known)
+
+    def dated(report: ValidatedTarget) -> ValidatedTarget:
+        found = meter.dated(report, time.time())
+        call.state.keep_known(meter.known)
+        return found
+
+    dating = replace(call, dated=dated)
     stop = serve(meter.samples, host, port) if port else None
     try:
         keep_comparing(
-            lambda: _round(call, target, only_merged=True), meter, pause_s, ended=call.state.remove
+            lambda: _round(dating, target, only_merged=True),
+            meter,
+            pause_s,
+            ended=call.state.end_run,
         )
     finally:
         if stop is not None:

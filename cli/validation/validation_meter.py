@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from shardmerge.connectors.formats.stored_record import iso_time
@@ -14,6 +14,22 @@ from .report_shapes import RowDifference, ValidatedTarget
 
 _KEYED = ("missing", "extra", "differs")
 _Named = tuple[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDifference:
+    """Since when a difference is known.
+
+    Attributes:
+        target: As ``database.table``.
+        kind, key: See ``RowDifference``.
+        since_ms: When it was first found, in milliseconds since 1970.
+    """
+
+    target: str
+    kind: str
+    key: tuple[str, ...]
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +57,23 @@ class ValidationMeter:
 
     _targets: Mapping[str, _Told] = field(default_factory=dict)
     _failures: int = 0
+
+    @classmethod
+    def of(cls, known: Iterable[KnownDifference]) -> ValidationMeter:
+        """A meter that goes on from what another process had found."""
+        targets: dict[str, dict[_Named, float]] = {}
+        for each in known:
+            targets.setdefault(each.target, {})[each.kind, each.key] = each.since_ms / 1000
+        return cls({name: _Told(since=since) for name, since in targets.items()})
+
+    @property
+    def known(self) -> tuple[KnownDifference, ...]:
+        """The differences that are still there, as far as compared."""
+        return tuple(
+            KnownDifference(name, kind, key, round(1000 * since_s))
+            for name, told in self._targets.items()
+            for (kind, key), since_s in told.since.items()
+        )
 
     def keep_only(self, targets: Collection[str]) -> None:
         """Forget all targets but these: the others do not exist any more."""

@@ -118,6 +118,23 @@ def test_a_difference_is_known_since_it_was_first_found_until_it_is_gone() -> No
     assert oldest() is None
 
 
+def test_a_process_that_resumes_knows_since_when_a_difference_is_there(tmp_path: Path) -> None:
+    file, meter = tmp_path / "state", ValidationMeter()
+    state = StateFile(file, "p", ())
+    meter.dated(report("extra", "missing"), 1_000)
+    state.keep_known(meter.known)
+    state.end_run()
+    state = StateFile(file, "p", ())  # of the next process
+    meter = ValidationMeter.of(state.known)
+    assert values(meter)["differing_since_timestamp_seconds", "m.t"] == 1_000
+    [found] = meter.dated(report("extra"), 2_000).differences
+    assert found.since[:19] == "1970-01-01T00:16:40"
+    meter.dated(report(), 3_000)
+    state.keep_known(meter.known)
+    state.end_run()
+    assert not file.exists()
+
+
 def test_a_round_that_cannot_begin_ends_only_itself() -> None:
     meter = ValidationMeter()
     assert run([{"m.t": report("extra")}, AWAY, {"m.t": report()}], meter) == [60, 60, 60]
@@ -221,6 +238,6 @@ def test_a_killed_round_goes_on_and_the_next_one_begins_anew(tmp_path: Path) -> 
             raise Ended
 
     with pytest.raises(Ended):
-        keep_comparing(begin, ValidationMeter(), 60, ended=state.remove, sleep=sleep)
+        keep_comparing(begin, ValidationMeter(), 60, ended=state.end_run, sleep=sleep)
     resumed, anew = firsts
     assert 0 < resumed < anew

@@ -185,7 +185,7 @@ def test_the_state_of_another_comparison_is_refused(tmp_path: Path) -> None:
     path.write_text("{}")
     with pytest.raises(ConfigError, match="not a SavedState"):
         StateFile(path, "p", ())
-    StateFile(None, "p", ()).remove()
+    StateFile(None, "p", ()).end_run()
 
 
 def test_the_rate_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
