@@ -1,6 +1,7 @@
 """How long rows stand while each part is replaced by another version, and whether one is lost.
 
-Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION [--connect-workers 2]``
+Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION [--connect-workers 2]
+[--most SECONDS]``
 
 The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two
 sinks with ``--standby``, two agents' workers; with ``--connect-workers 2`` Connect has two, too.
@@ -13,7 +14,8 @@ waits, the sink that writes, the worker that does not decide, the one that does,
 with this tree's jar, and the watchdog.
 
 For each part it prints the longest time in which no new row of a shard came into the target. At the
-end a column is added, and the tables are compared.
+end a column is added, and the tables are compared. The exit code is 1 if a row was lost or doubled,
+or if no row came for longer than ``--most`` seconds.
 """
 
 from __future__ import annotations
@@ -206,8 +208,8 @@ def old_environment(revision: str, place: Path) -> Path:
     return python
 
 
-def replaced(made: MixedPipeline, name: str, act: Callable[[], Any]) -> None:
-    """Replace a part, and print how long rows stood meanwhile."""
+def replaced(made: MixedPipeline, name: str, act: Callable[[], Any]) -> float:
+    """Replace a part; print and return for how many seconds rows stood meanwhile."""
     watches = [Watch(made, writer) for writer in made.writers]
     with watches[0], watches[1]:
         act()
@@ -216,43 +218,50 @@ def replaced(made: MixedPipeline, name: str, act: Callable[[], Any]) -> None:
         made.until_connectors_run()
         made.until_both_wait()
         time.sleep(_SETTLED_S)
-    print(f"| {name} | {max(watch.longest_s for watch in watches):.1f} |", flush=True)
+    longest_s = max(watch.longest_s for watch in watches)
+    print(f"| {name} | {longest_s:.1f} |", flush=True)
+    return longest_s
 
 
 def main() -> int:
-    """Print the table; the exit code tells whether rows were lost or doubled."""
+    """Print the table; returns the exit code."""
     end_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--old", required=True, help="a revision of git")
     parser.add_argument("--connect-workers", type=int, default=1)
+    parser.add_argument("--most", type=float, default=0.0, help="longest gap in seconds")
     options = parser.parse_args()
     (ROOT / ".local").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="upgrade-", dir=ROOT / ".local") as place:
         python = old_environment(options.old, Path(place) / "old")
         made = MixedPipeline(Path(place) / "line", python, options.connect_workers)
         try:
-            return upgraded(made)
+            return upgraded(made, options.most)
         finally:
             made.close()
 
 
-def upgraded(made: MixedPipeline) -> int:
-    """Replace each part of a line; returns the exit code."""
+def upgraded(made: MixedPipeline, most_s: float) -> int:
+    """Replace each part of a line; returns the exit code. ``most_s``: 0 for any gap."""
     made.until_both_wait()
     active, decides = made.active_sink(), made.deciding_worker()
     waits = next(name for name in ("sink-1", "sink-2") if name != active)
     other = next(name for name in ("agents-1", "agents-2") if name != decides)
     print("| replaced | longest s without a new row |\n|---|---|", flush=True)
-    replaced(made, "nothing", lambda: None)
-    replaced(made, "the sink that waits", lambda: made.upgrade(waits))
-    replaced(made, "the sink that writes", lambda: made.upgrade(active))
-    replaced(made, "the worker that does not decide", lambda: made.upgrade(other))
-    replaced(made, "the worker that decides", lambda: made.upgrade(decides))
     jar = "another" if made.has_other_jar else "the same"
-    for worker in reversed(made.connect_workers):
-        name = f"Connect's worker {worker!r}, with {jar} jar"
-        replaced(made, name, partial(made.upgrade_connect, worker))
-    replaced(made, "the watchdog", lambda: made.upgrade("watchdog"))
+    acts: dict[str, Callable[[], Any]] = {
+        "nothing": lambda: None,
+        "the sink that waits": partial(made.upgrade, waits),
+        "the sink that writes": partial(made.upgrade, active),
+        "the worker that does not decide": partial(made.upgrade, other),
+        "the worker that decides": partial(made.upgrade, decides),
+        **{
+            f"Connect's worker {worker!r}, with {jar} jar": partial(made.upgrade_connect, worker)
+            for worker in reversed(made.connect_workers)
+        },
+        "the watchdog": partial(made.upgrade, "watchdog"),
+    }
+    longest_s = max(replaced(made, name, act) for name, act in acts.items())
     made.writers[1].at.run("ALTER TABLE app.tbl ADD upgraded INT")
     query = (
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'merged'"
@@ -262,7 +271,7 @@ def upgraded(made: MixedPipeline) -> int:
     lost, doubled = compared(made)
     rows = sum(len(writer.at.run("SELECT v FROM app.log")) for writer in made.writers)
     print(f"lost {lost}, doubled {doubled}, rows written {rows:,}")
-    return 1 if lost + doubled else 0
+    return 1 if lost + doubled or longest_s > most_s > 0 else 0
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ class CutoverReport:
         changed_only: Whether these are only the rows that had changed since the comparison under
             traffic. That one has proved all other rows.
         read_only: The sources that the command has made read-only.
-        notes: What the operator should know, as sentences.
+        not_compared: What the last comparison left out, as sentences.
+        notes: What else the operator should know, as sentences.
         way_back: Whether a cut-over has begun and no step of it is final. Whether applications have
             written to the target is not looked at.
     """
@@ -78,3 +79,4 @@ class CutoverReport:
     read_only: tuple[str, ...]
     notes: tuple[str, ...]
     way_back: bool
+    not_compared: tuple[str, ...] = ()

@@ -21,12 +21,14 @@ class Proved:
         proof: What it proves for later.
         changed_only: Whether it read only the rows that had changed since an earlier proof.
         unprovable: Why a comparison of this table proves nothing for later; "" if it can.
+        not_compared: What it did not compare, as sentences.
     """
 
     rows: int = 0
     proof: Proof = NO_PROOF
     changed_only: bool = False
     unprovable: str = ""
+    not_compared: tuple[str, ...] = ()
 
 
 _NOTHING = Proved()
@@ -92,7 +94,13 @@ def record_after(
     """
     match step:
         case Step(act=Act.COMPARE):
-            return replace(record, compared=now, proof=proved.proof, unprovable=proved.unprovable)
+            return replace(
+                record,
+                compared=now,
+                proof=proved.proof,
+                unprovable=proved.unprovable,
+                not_compared=proved.not_compared,
+            )
         case Step(act=Act.NOTE):
             return replace(record, noted=noted)
         case Step(act=Act.FORGET_ENDS):
@@ -106,6 +114,7 @@ def record_after(
                 rows=proved.rows,
                 proof=proved.proof,
                 changed_only=proved.changed_only,
+                not_compared=proved.not_compared,
             )
         case Step(act=Act.OPEN):
             return replace(record, opened=now)

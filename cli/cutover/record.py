@@ -61,6 +61,7 @@ class CutoverRecord:
         tidied: Statements on the target, in the order of their execution.
         opened: When applications were allowed to write to the target; "" before.
         undoing: Whether the way back has begun.
+        not_compared: What the last comparison did not compare, as sentences.
     """
 
     by: str = ""
@@ -77,6 +78,7 @@ class CutoverRecord:
     proof: Proof = NO_PROOF
     changed_only: bool = False
     unprovable: str = ""
+    not_compared: tuple[str, ...] = ()
 
     @property
     def is_begun(self) -> bool:

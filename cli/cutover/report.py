@@ -79,6 +79,7 @@ def report_of(
         read_only=tuple(made.source for made in record.read_only),
         notes=tuple(notes),
         way_back=record.is_begun and all(tidied.back for tidied in record.tidied),
+        not_compared=record.not_compared,
     )
 
 
@@ -116,6 +117,8 @@ def lines(report: CutoverReport, undo: str) -> Iterator[str]:
         yield f"  {coded(reason.code, reason.text)}"
         if reason.hint:
             yield f"    {reason.hint}"
+    for text in report.not_compared:
+        yield f"  not compared: {text}"
     for note in report.notes:
         yield f"  note: {note}"
     if report.state == "open":

@@ -21,12 +21,14 @@ from .foreseen import Proved, foreseen, record_after, record_before
 from .looks import Looks
 from .procedure import next_step, next_step_back
 from .proving import Proving
-from .record import NotedEnd
+from .record import CutoverRecord, NotedEnd
 from .report import step_of
 from .seen import ENDS, Act, Reason, Seen, Step, Wishes
 from .target_server import TargetServer
 
 _COMPARISONS = frozenset({Act.COMPARE, Act.PROVE, Act.COMPARE_BACK})
+_NOTED = "before the noted ends"
+_NOW = "by then. No source was made read-only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +123,28 @@ class CutoverRun:
             report, proved = self._compared(step.act, record.proof)
             if reason := _differs(report, step.act):
                 return replace(seen, record=prepared), (reason,)
+            proved = replace(proved, not_compared=report.left_out)
             self._unchanged = step.act is Act.COMPARE_BACK
             self._fresh = self._fresh or step.act is Act.COMPARE
         elif step.act is Act.NOTE:
             noted = self._noted()
         elif step.act is Act.CATCH_UP:
             ends = {end.source: end.position for end in record.noted}
-            if not self._passing().passed(ends):
-                reasons = (self._not_passed(), *self._looks.silent_sink())
+            if reasons := self._late(ends, _NOTED):
                 return replace(seen, record=prepared), reasons
         else:
+            if self._stops_writes(step, record) and (reasons := self._behind()):
+                return replace(seen, record=prepared), reasons
             self._change(step)
         stored = record_after(prepared, step, _now(), noted=noted, proved=proved)
         if step.act is not Act.FORGET and stored != prepared:
             self._server.keep(stored)
-        return replace(seen, record=stored), ()
+        reasons = self._behind() if step.act is Act.COMPARE else ()
+        return replace(seen, record=stored), reasons
+
+    def _stops_writes(self, step: Step, record: CutoverRecord) -> bool:
+        """Whether a step is the first to stop writes, and no comparison of this call looked."""
+        return step.act is Act.READ_ONLY and not (self._fresh or record.read_only)
 
     def _change(self, step: Step) -> None:
         match step.act:
@@ -183,14 +192,25 @@ class CutoverRun:
         shards: list[ShardId] = self._looks.shards()
         return LinePassing(self._pipeline, shards, self._limits.patience_s)
 
-    def _not_passed(self) -> Reason:
-        return Reason(
+    def _behind(self) -> tuple[Reason, ...]:
+        """Whether the line is so late that applications would wait for it if writes stopped now.
+
+        Rows that are not in Kafka yet are seen by their connector's position alone.
+        """
+        return self._late(self._passing().note(), _NOW)
+
+    def _late(self, ends: object, written: str) -> tuple[Reason, ...]:
+        """Why the target has not passed the ends of the sources' binlogs; empty if it has."""
+        if self._passing().passed(ends):
+            return ()
+        reason = Reason(
             "SM-6717",
             f"after {self._limits.patience_s:.0f} s the target has not applied everything that the "
-            "sources had written",
+            f"sources had written {written}",
             "`shardmerge status` shows whether connectors and sink run. Then run the command "
             "again; a larger --patience makes it wait longer",
         )
+        return reason, *self._looks.silent_sink()
 
 
 def _differs(report: ValidatedTarget, act: Act) -> Reason | None:

@@ -94,7 +94,8 @@ class Run(CutoverRun):
 
     def __init__(self, world: World, wishes: Wishes = BY_SERVER) -> None:
         self.said: list[str] = []
-        self.report, self.passes = EQUAL, True
+        self.report = EQUAL
+        self.passes: list[bool] = []  # the next answers; True behind them
         self.proof = NO_PROOF
         self.given: list[tuple[Act, Proof]] = []
         super().__init__(
@@ -115,7 +116,8 @@ class Run(CutoverRun):
 
     def _passing(self) -> Any:
         return SimpleNamespace(
-            note=lambda: {"s1": SourcePosition(0, "f", 9, 0)}, passed=lambda noted: self.passes
+            note=lambda: {"s1": SourcePosition(0, "f", 9, 0)},
+            passed=lambda noted: self.passes.pop(0) if self.passes else True,
         )
 
 
@@ -192,13 +194,45 @@ def test_a_difference_ends_the_call_and_is_told() -> None:
 def test_a_target_that_is_behind_ends_the_call_and_the_next_one_goes_on() -> None:
     world = World()
     run = Run(world)
-    run.passes = False
+    run.passes = [True, False]
     [reason] = run.run(back=False).reasons
     assert (reason.code, bool(world.stored.noted)) == ("SM-6717", True)
     world.is_silent = True
+    run.passes = [False]
     assert [each.code for each in run.run(back=False).reasons] == ["SM-6717", "SM-6723"]
-    run.passes = True
     assert next(step.name for step in run.run(back=False).steps) == "catch-up"
+
+
+def test_writes_do_not_stop_for_a_line_that_is_behind() -> None:
+    """A connector that lags shows in no row of Kafka."""
+    world = World()
+    run = Run(world)
+    run.passes = [False]
+    [reason] = run.run(back=False).reasons
+    assert reason.code == "SM-6717"
+    assert "No source was made read-only" in reason.text
+    assert (world.executed, bool(world.stored.compared)) == ([], True)
+    # A table whose comparison proves nothing is not compared again before the writes stop.
+    world.stored = replace(world.stored, unprovable="it has no key")
+    later = Run(world)
+    later.passes = [False]
+    assert [each.code for each in later.run(back=False).reasons] == ["SM-6717"]
+    assert (world.executed, world.read_only) == ([], False)
+    assert later.run(back=False).reasons == ()
+
+
+def test_what_no_comparison_judged_is_told_before_and_after_the_writes_stop() -> None:
+    world = World()
+    left_out = ("s1/app.t: rows that the route does not delete are not judged",)
+    for wishes in (Wishes(), BY_SERVER):
+        run = Run(world, wishes)
+        run.report = replace(EQUAL, left_out=left_out)
+        ended = run.run(back=False)
+        told = report_of(
+            "m.t", ended.seen.record, (), ended.reasons, (), rehearsed=False, back=False
+        )
+        assert f"  not compared: {left_out[0]}" in [*lines(told, "")]
+    assert world.stored.opened
 
 
 def test_what_was_written_behind_the_end_ends_the_call() -> None:
