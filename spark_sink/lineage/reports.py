@@ -95,7 +95,8 @@ class StatementReport:
         parent_id: Of the target's run.
         began_ms, ended_ms: When it ran, in milliseconds since 1970.
         decision: The decision that has the statement; None when it is not known.
-        columns: The target's columns after the statement, in order.
+        table: The target's table after the statement.
+        feed: What the decision's shard feeds the table with; None when there is no such shard.
     """
 
     target: TargetTable
@@ -106,7 +107,8 @@ class StatementReport:
     began_ms: int
     ended_ms: int
     decision: Decision | None
-    columns: tuple[Column, ...]
+    table: TargetTableNow
+    feed: ShardFeed | None = None
 
 
 Report = TargetReport | StatementReport

@@ -41,7 +41,14 @@ from shardmerge.schemas.records.decisions import StatementKind
 
 from .column_lineage import column_lineage
 from .dataset_names import DatasetNames
-from .reports import Report, RunState, ShardFeed, StatementReport, TargetReport
+from .reports import (
+    Report,
+    RunState,
+    ShardFeed,
+    StatementReport,
+    TargetReport,
+    TargetTableNow,
+)
 
 _LifecycleFacet = lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet
 _Lifecycle = lifecycle_state_change_dataset.LifecycleStateChange
@@ -89,9 +96,7 @@ class RunEvents:
         if report.table is not None:
             facets["schema"] = self._schema(report.table.columns)
         if report.table is not None and feeds:
-            facets["columnLineage"] = column_lineage(
-                report.table, feeds, self._names, self._filters(feeds), self._producer
-            )
+            facets["columnLineage"] = self._lineage(report.table, feeds)
         place = self._names.of_target(report.target)
         rows = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
             report.rows, producer=self._producer
@@ -99,6 +104,10 @@ class RunEvents:
         return OutputDataset(
             place.namespace, place.name, facets=facets, outputFacets={"outputStatistics": rows}
         )
+
+    def _lineage(self, table: TargetTableNow, feeds: Sequence[ShardFeed]) -> DatasetFacet:
+        filters = self._filters(feeds)
+        return column_lineage(table, feeds, self._names, filters, self._producer)
 
     def _filters(self, feeds: Sequence[ShardFeed]) -> Iterator[tuple[ShardFeed, tuple[str, ...]]]:
         for feed in feeds:
@@ -128,17 +137,17 @@ class RunEvents:
                 ),
             },
         )
-        decision = report.decision
-        inputs: list[InputDataset] = []
-        if decision is not None and decision.shard is not None:
-            inputs.append(self._input(decision.shard, decision.columns))
+        feeds = [report.feed] if report.feed is not None else []
+        inputs = [self._input(feed.shard, feed.columns) for feed in feeds]
         place, output = self._names.of_target(report.target), dict[str, DatasetFacet]()
         yield self._event(
             RunState.START, report.began_ms, run, job, inputs=inputs,
             output=OutputDataset(place.namespace, place.name),
         )  # fmt: skip
-        if report.columns:
-            output["schema"] = self._schema(report.columns)
+        if report.table.columns:
+            output["schema"] = self._schema(report.table.columns)
+        if feeds:
+            output["columnLineage"] = self._lineage(report.table, feeds)
         if (change := _lifecycle(report)) is not None:
             output["lifecycleStateChange"] = _LifecycleFacet(change, producer=self._producer)
         yield self._event(

@@ -21,6 +21,7 @@ from shardmerge.spark_sink.lineage.reports import (
     TargetReport,
     TargetTableNow,
     executed_table,
+    feed_of,
     feeds_of,
     names_of,
 )
@@ -115,6 +116,13 @@ class LineageReports:
                 log.warning("lineage_table_unknown", target=target, error=error)
         ended_ms = self._now_ms()
         key = result.statement.key
+        decision = decisions.record(target, key.version)
+        feed = None
+        if decision is not None and decision.shard is not None:
+            gates = decided.shards.get(decision.shard)
+            now = feed_of(gates) if gates is not None else None
+            left_out = now.left_out if now is not None else ()
+            feed = ShardFeed(decision.shard, decision.columns, left_out)
         self._outbox.put(
             StatementReport(
                 target=target,
@@ -124,8 +132,9 @@ class LineageReports:
                 statement=statement,
                 began_ms=ended_ms - result.elapsed_ms,
                 ended_ms=ended_ms,
-                decision=decisions.record(target, key.version),
-                columns=run.state.schema.columns if run.state.schema else (),
+                decision=decision,
+                table=_table_now(run.state, decided, executed.get(target, ())),
+                feed=feed,
             )
         )
         self._due_at = min(self._due_at, self._clock() + _SOON_S)
@@ -148,8 +157,7 @@ class LineageReports:
         table, feeds = None, list[ShardFeed]()
         if (seen := (decided.version, len(executed))) != run.seen:
             run.seen = seen
-            columns = run.state.schema.columns if run.state.schema else ()
-            now, current = TargetTableNow(columns, names_of(decided, executed)), feeds_of(decided)
+            now, current = _table_now(run.state, decided, executed), feeds_of(decided)
             is_new = now != run.table
             feeds = [feed for s, feed in current.items() if is_new or run.feeds.get(s) != feed]
             if is_new or feeds:
@@ -170,3 +178,10 @@ class LineageReports:
             # Only the columns' types are missing in the events then.
             log.warning("lineage_table_unknown", target=decided.target, error=error)
             return TableState(None)
+
+
+def _table_now(
+    state: TableState, decided: TargetDecisions, executed: Collection[StatementKey]
+) -> TargetTableNow:
+    columns = state.schema.columns if state.schema else ()
+    return TargetTableNow(columns, names_of(decided, executed))

@@ -101,6 +101,8 @@ def test_a_sink_tells_what_it_does_and_needs_no_server_for_it(
     _, added = server.of(f"{job}.ddl", "COMPLETE")
     assert added["job"]["facets"]["sql"]["query"].endswith("ADD COLUMN `c` int")
     assert added["run"]["facets"]["parent"]["run"]["runId"] == end["run"]["runId"]
+    of_added = added["outputs"][0]["facets"]["columnLineage"]["fields"]
+    assert [i["name"] for i in of_added["c"]["inputFields"]] == ["app.a"]
     last = [e for e in server.of(job, "RUNNING") if "columnLineage" in e["outputs"][0]["facets"]][
         -1
     ]

@@ -33,9 +33,11 @@ FEED = ShardFeed(shard("a"), (column("id"), column("b")))
 STARTED = TargetReport(TARGET, RUN, RunState.START, 1_700_000_000_123, 0, TABLE, (FEED,))
 
 
-def executed(statement_, decided: Decision | None) -> StatementReport:
+def executed(
+    statement_, decided: Decision | None = None, feed: ShardFeed | None = None
+) -> StatementReport:
     return StatementReport(
-        TARGET, OTHER_RUN, RUN, key(3), statement_, 1000, 2500, decided, (Column("id", INT),)
+        TARGET, OTHER_RUN, RUN, key(3), statement_, 1000, 2500, decided, TABLE, feed
     )
 
 
@@ -112,7 +114,8 @@ def test_a_failed_run_says_why() -> None:
 
 
 def test_a_statement_is_a_run_below_the_targets() -> None:
-    began, ended = events(executed(addition("c"), decision(3, shard("a"), 5, columns=("id", "c"))))
+    decided = decision(3, shard("a"), 5, columns=("id", "c"))
+    began, ended = events(executed(addition("c"), decided, FEED))
     assert (began["eventType"], ended["eventType"]) == ("START", "COMPLETE")
     assert began["eventTime"] < ended["eventTime"]
     assert ended["job"]["name"] == "shop.merged.t.ddl"
@@ -123,12 +126,16 @@ def test_a_statement_is_a_run_below_the_targets() -> None:
     tags = {tag["key"]: tag["value"] for tag in ended["run"]["facets"]["tags"]["tags"]}
     assert (tags["decision"], tags["change"]) == ("3", "s1@3.0")
     assert ended["inputs"][0]["name"] == "app.a"
-    change = ended["outputs"][0]["facets"]["lifecycleStateChange"]
-    assert change["lifecycleStateChange"] == "ALTER"
+    facets = ended["outputs"][0]["facets"]
+    assert facets["lifecycleStateChange"]["lifecycleStateChange"] == "ALTER"
+    assert [field["name"] for field in facets["schema"]["fields"]] == ["id", "c"]
+    # The shard's column b has another name in the target.
+    [source] = facets["columnLineage"]["fields"]["c"]["inputFields"]
+    assert (source["name"], source["field"]) == ("app.a", "b")
 
 
 def test_a_statement_that_makes_the_table_creates_it() -> None:
-    _, ended = events(executed(creation(Column("id", INT)), None))
+    _, ended = events(executed(creation(Column("id", INT))))
     change = ended["outputs"][0]["facets"]["lifecycleStateChange"]
     assert (change["lifecycleStateChange"], ended["inputs"]) == ("CREATE", [])
 
@@ -137,5 +144,5 @@ def test_what_changes_rows_only_changes_no_table() -> None:
     rows = replace(addition("c"), kind=StatementKind.ROWS, actions=())
     adopted = replace(addition("c"), actions=(Adoption("column:c", ""),))
     for statement in (rows, adopted):
-        _, ended = events(executed(statement, None))
+        _, ended = events(executed(statement))
         assert "lifecycleStateChange" not in ended["outputs"][0]["facets"]

@@ -116,14 +116,15 @@ def test_a_statement_is_told_at_once_and_its_target_soon(
     reports.executed(done(key(1), CREATION), decided, EXECUTED, {})
     start, create = box.take()
     assert (start.state, create.parent_id) == (RunState.START, start.run_id)
-    assert [c.name for c in create.columns] == ["id"]
+    assert [c.name for c in create.table.columns] == ["id"]
     both = {TARGET: {key(1), key(2)}}
     reports.executed(done(key(2), ADDITION), decided, both, {})
     [add] = box.take()
     assert isinstance(add, StatementReport)
     assert (add.ended_ms - add.began_ms, add.key) == (500, key(2))
     assert add.decision == decided.record(TARGET, 2)
-    assert [c.name for c in add.columns] == ["id", "c"]
+    assert (add.feed.shard, add.feed.columns) == (A, add.decision.columns)
+    assert [c.name for c in add.table.columns] == ["id", "c"]
     now[0] += 1
     reports.step(decided, both, {})
     [running] = box.take()
@@ -171,4 +172,4 @@ def test_statements_that_make_no_table_only_leave_types_out(
     assert "lineage_table_unknown" in caplog.text
     unknown = statement(ADDITION.kind)
     reports.executed(done(key(1), unknown), decided, {TARGET: {key(1)}}, {})
-    assert box.take()[0].columns == ()
+    assert box.take()[0].table.columns == ()
