@@ -36,7 +36,8 @@ _WITH_WAYS = 20
 """Ways out are shown for this many holds of one target and code: each asks the coordinator."""
 _NAMED = 5
 """A sentence names so many shards."""
-_READ = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
+READ = (FixupKind.SNAPSHOT, FixupKind.RELOAD, FixupKind.WHOLE)
+"""With these a table is read again; a plan has no other such kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def sums_of(setting: str, plan: Plan) -> ShownAlternative:
         for step in plan.steps
         for answer in step.answers
         for fixup in answer.decision.fixups
-        if fixup.kind in _READ
+        if fixup.kind in READ
     }
     return ShownAlternative(
         setting=setting,

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
-from .runs import Run, runs
-from .text import conditional, in_ranges, rows_text, several, untouched, verdict
+from .runs import Run, differing, runs
+from .text import conditional, in_ranges, read_again, rows_text, several, untouched, verdict
 
 MOST = 64_000
 """Characters of the whole document, at most."""
@@ -51,6 +51,8 @@ def _head(plan: ShownPlan) -> Iterator[str]:
         yield f"Note: {_text(untouched(plan))}."
     if count := sum(1 for step in plan.steps if step.condition):
         yield f"Note: {conditional(count)}."
+    if plan.read_again:
+        yield f"Tables read again: {_text(read_again(plan))}."
 
 
 def _order(plan: ShownPlan) -> Iterator[str]:
@@ -168,13 +170,7 @@ def _side_by_side(plan: ShownPlan, room: int) -> Iterator[str]:
         ("tables read again", *(str(len(each.read_again)) for each in plan.alternatives)),
         ("held at the end", *(_text(several(e.left_held)) or "none" for e in plan.alternatives)),
     ]
-    differ = [
-        (f"step {step.number}", *words)
-        for step, *words in zip(
-            plan.steps, *(each.steps for each in plan.alternatives), strict=True
-        )
-        if len(set(words)) > 1
-    ]
+    differ = [(f"step {number}", *words) for number, words in differing(plan)]
     room -= len(_table(("", *settings), rows))
     shown = _that_fit([_row(row) for row in differ[:_MOST_ROWS]], room)
     text = "#### Side by side\n\n" + _table(("", *settings), [*rows, *differ[: len(shown)]])

@@ -1,11 +1,11 @@
-"""Joins like steps that follow one another, so that they are shown once. Pure."""
+"""Which steps of a plan are shown: like ones once, and those that a setting changes. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from shardmerge.agents.preview.shapes import ShownDecision, ShownStep
+from shardmerge.agents.preview.shapes import ShownDecision, ShownPlan, ShownStep
 
 _LEAST = 3
 """Fewer like steps than these are shown one by one."""
@@ -39,6 +39,17 @@ def runs(steps: Sequence[ShownStep]) -> Iterator[Run]:
         yield from _gathered(gathered)
         gathered = [step]
     yield from _gathered(gathered)
+
+
+def differing(plan: ShownPlan) -> list[tuple[int, tuple[str, ...]]]:
+    """The steps that the settings of ``--compare`` decide differently.
+
+    Returns:
+        The number of each such step, and what each setting decides, in the settings' order.
+    """
+    words = zip(*(each.steps for each in plan.alternatives), strict=True)
+    told = zip(plan.steps, words, strict=True) if plan.alternatives else ()
+    return [(step.number, decided) for step, decided in told if len(set(decided)) > 1]
 
 
 def _gathered(steps: list[ShownStep]) -> Iterator[Run]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from shardmerge.agents.preview.report import READ
 from shardmerge.agents.preview.shapes import ShownAlternative, ShownDecision, ShownPlan, ShownStep
 from shardmerge.schemas.codes.registry import coded
 
-from .runs import runs
+from .runs import differing, runs
 
 _MOST_SHARDS = 5
+_MOST_DIFFERING = 20
 
 
 def plan_lines(plan: ShownPlan) -> Iterator[str]:
@@ -34,7 +36,7 @@ def plan_lines(plan: ShownPlan) -> Iterator[str]:
     if count := sum(1 for step in plan.steps if step.condition):
         yield f"note: {conditional(count)}"
     if plan.read_again:
-        yield f"tables read again: {several(plan.read_again)}"
+        yield f"tables read again: {read_again(plan)}"
     if plan.order is not None:
         yield f"safe order: {plan.order.note}"
         if plan.order.steps:
@@ -43,6 +45,7 @@ def plan_lines(plan: ShownPlan) -> Iterator[str]:
         yield ""
         yield "side by side:"
         yield from map(_alternative, plan.alternatives)
+        yield from _differing(plan)
 
 
 def verdict(plan: ShownPlan) -> str:
@@ -73,6 +76,17 @@ def conditional(steps: int) -> str:
         f"{_count(steps, 'step')} may not run, because only the tool that executes the migrations "
         "knows whether the conditions hold. The plan takes the steps as executed"
     )
+
+
+def read_again(plan: ShownPlan) -> str:
+    """The tables that are read again, and about how many rows these readings have together."""
+    decisions = (decision for step in plan.steps for decision in step.decisions)
+    rows = [f.rows for d in decisions for f in d.fixups if f.kind in READ]
+    known = [each for each in rows if each is not None]
+    told = rows_text(sum(known) if known else None)
+    if known and len(known) < len(rows):
+        told += f" in {len(known)} of {len(rows)} readings, the others unknown"
+    return f"{several(plan.read_again)} ({told})"
 
 
 def several(names: tuple[str, ...]) -> str:
@@ -158,6 +172,16 @@ def _alternative(each: ShownAlternative) -> str:
         _count(each.pauses, "pause"),
     ]
     return f"  {each.setting}: {', '.join(told)}"
+
+
+def _differing(plan: ShownPlan) -> Iterator[str]:
+    found = differing(plan)
+    for number, words in found[:_MOST_DIFFERING]:
+        yield f"  step {number}:"
+        for each, decided in zip(plan.alternatives, words, strict=True):
+            yield f"    {each.setting}: {decided}"
+    if (more := len(found) - _MOST_DIFFERING) > 0:
+        yield f"  and {_count(more, 'step')} more that differ: --json has them"
 
 
 def _count(number: int, what: str) -> str:

@@ -256,7 +256,13 @@ def test_policies_are_shown_side_by_side(pipeline: Path) -> None:
     modes = shown(pipeline, text, "--compare", "mode=optimistic,pessimistic")["alternatives"]
     assert [each["steps"][0] for each in modes] == ["emit (1 expanding)", "waits for the lock"]
     lines = rollout(pipeline, text, "--compare", "renames=map,hold").stdout.splitlines()
-    assert lines[-2].startswith("  renames=map: 0 holds, 0 conflicts, 1 statement, ")
+    side_by_side = lines[lines.index("side by side:") + 1 :]
+    assert side_by_side[0].startswith("  renames=map: 0 holds, 0 conflicts, 1 statement, ")
+    assert side_by_side[2:5] == [
+        "  step 1:",
+        "    renames=map: emit (1 expanding)",
+        "    renames=hold: hold SM-1208",
+    ]
 
 
 def test_a_wait_for_the_lock_is_no_hold_unless_it_stays(pipeline: Path) -> None:

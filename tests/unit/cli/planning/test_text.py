@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from shardmerge.agents.preview.shapes import ShownDecision, ShownFixup, ShownStep
+from shardmerge.agents.preview.shapes import (
+    ShownAlternative,
+    ShownDecision,
+    ShownFixup,
+    ShownPlan,
+    ShownStep,
+)
 from shardmerge.cli.planning.runs import runs
-from shardmerge.cli.planning.text import decision_lines, in_ranges, rows_text, several
+from shardmerge.cli.planning.text import (
+    decision_lines,
+    in_ranges,
+    plan_lines,
+    read_again,
+    rows_text,
+    several,
+)
 
 
 @pytest.mark.parametrize(
@@ -57,3 +72,45 @@ def test_reasons_have_their_codes() -> None:
         "  warning: SM-1701: it is wider",
         "  warning: it is older",
     ]
+
+
+def plan(*steps: ShownStep) -> ShownPlan:
+    return ShownPlan("p", "files", 1, True, 0, 0, (), (), 0, (), (), steps, None, ())
+
+
+def reading(number: int, rows: int | None) -> ShownStep:
+    """A step that has its table read again, and another one's rows left as they are."""
+    shard = f"s1/app.t_{number}"
+    found = step(number)
+    fixups = (
+        ShownFixup(shard, "snapshot", ("a",), "why", rows),
+        ShownFixup("s1/app.t_0", "accept", ("a",), "why", 5),
+    )
+    return replace(found, decisions=(replace(found.decisions[0], fixups=fixups),))
+
+
+def test_the_rows_of_all_tables_that_are_read_again_are_added() -> None:
+    of_two = replace(
+        plan(reading(1, 700), reading(2, 800)), read_again=("s1/app.t_1", "s1/app.t_2")
+    )
+    assert read_again(of_two) == "s1/app.t_1, s1/app.t_2 (about 1,500 rows)"
+    half = replace(of_two, steps=(reading(1, 700), reading(2, None)))
+    assert read_again(half).endswith("(about 700 rows in 1 of 2 readings, the others unknown)")
+    unknown = replace(of_two, steps=(reading(1, None),))
+    assert read_again(unknown).endswith("(rows unknown)")
+
+
+def alternative(setting: str, *steps: str) -> ShownAlternative:
+    return ShownAlternative(setting, 0, 0, (), 0, 0, (), steps)
+
+
+def test_steps_that_a_setting_decides_differently_are_side_by_side() -> None:
+    both = (
+        alternative("renames=map", "same", "rename"),
+        alternative("renames=hold", "same", "hold"),
+    )
+    told = list(plan_lines(replace(plan(step(1), step(2)), alternatives=both)))
+    assert told[-3:] == ["  step 2:", "    renames=map: rename", "    renames=hold: hold"]
+    many = tuple(alternative(name, *(f"{name} {n}" for n in range(23))) for name in ("a", "b"))
+    told = list(plan_lines(replace(plan(*map(step, range(23))), alternatives=many)))
+    assert told[-1] == "  and 3 steps more that differ: --json has them"
