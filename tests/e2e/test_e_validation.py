@@ -43,6 +43,16 @@ def is_known(line: Line) -> bool:
     return any(str(target) == TARGET for target in line.observer.facts().joined)
 
 
+def clean(line: Line) -> ValidatedTarget:
+    """The first comparison of all rows that finds them equal; none before finds a difference."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := found_by(line)).in_doubt or not found.is_clean or found.rows < 600:
+        # Rows are on their way, or the table is being read again for its default.
+        assert not found.differences, found
+        assert time.monotonic() < deadline, found
+    return found
+
+
 def told(report: ValidatedTarget) -> list[tuple[str, str, str]]:
     return sorted((d.kind, d.key[0], d.shard) for d in report.differences)
 
@@ -91,9 +101,11 @@ class Writer:
     def _write(self) -> None:
         while not self._ends.wait(0.005):
             number = self.writes % 40
-            execute(self._line, "s1", f"REPLACE INTO plainval_app.t_1 VALUES ({number}, 'w', 1)")
-            execute(self._line, "s2", f"DELETE FROM plainval_app.t_2 WHERE id = {1000 + number}")
-            execute(self._line, "s2", f"INSERT INTO plainval_app.t_2 VALUES ({1000 + number}, 'v')")
+            other = 1000 + number
+            one, two = "plainval_app.t_1", "plainval_app.t_2"
+            execute(self._line, "s1", f"REPLACE INTO {one} (id, a, c) VALUES ({number}, 'w', 1)")
+            execute(self._line, "s2", f"DELETE FROM {two} WHERE id = {other}")
+            execute(self._line, "s2", f"INSERT INTO {two} (id, title) VALUES ({other}, 'v')")
             self.writes += 1
 
     def end(self) -> None:
@@ -123,11 +135,12 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
         while not is_known(line):
             assert time.monotonic() < deadline
             time.sleep(0.3)
-        while (clean := found_by(line)).in_doubt or not clean.is_clean or clean.rows < 600:
-            # The first rows are on their way, or the table is being read again for its default.
-            assert not clean.differences, clean
-            assert time.monotonic() < deadline, clean
-        assert clean.shards == (ONE, TWO)
+        assert clean(line).shards == (ONE, TWO)
+        for number in range(3):
+            for source, table in (("s1", "t_1"), ("s2", "t_2")):
+                execute(line, source, f"ALTER TABLE plainval_app.{table} ADD d{number} INT")
+                assert not found_by(line).differences
+        clean(line)
 
         in_target(
             line,
