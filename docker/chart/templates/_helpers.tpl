@@ -40,6 +40,13 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- else -}}{{ .Values.serviceAccount.name | default "default" }}{{- end -}}
 {{- end -}}
 
+{{- /* Of Spark's driver: it may start executors. */ -}}
+{{- define "shardmerge.sparkAccount" -}}
+{{- $given := .Values.sink.sparkApplication.serviceAccount -}}
+{{- if $given.create -}}{{ $given.name | default (printf "%s-spark" (include "shardmerge.name" .)) }}
+{{- else -}}{{ required "sink.sparkApplication.serviceAccount.name is empty: without create it names an account that may start executors" $given.name }}{{- end -}}
+{{- end -}}
+
 {{- define "shardmerge.configMap" -}}
 {{- .Values.existingConfigMap | default (printf "%s-pipeline" (include "shardmerge.name" .)) -}}
 {{- end -}}
