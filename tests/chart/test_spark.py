@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.rendering import CHART, faults, helm, rendered
+from tests.chart.rendering import CHART, faults, helm, pods, rendered
+from tests.chart.spark_pods import CONTAINER, driver_resources
+from tests.chart.test_probes import ALIVE
 
 OPERATOR = ("-f", str(CHART / "ci" / "spark-operator.yaml"))
 ACCOUNT = "sink.sparkApplication.serviceAccount"
@@ -84,3 +86,65 @@ def test_an_account_can_have_a_name_and_annotations(tmp_path: Path) -> None:
 def test_only_a_driver_on_kubernetes_has_rights(values: str) -> None:
     manifests = rendered("-f", str(CHART / "ci" / f"{values}.yaml"))
     assert not [each for each in manifests if each["kind"] in RIGHTS]
+
+
+def _driver() -> dict[str, Any]:
+    driver: dict[str, Any] = _of_kind(rendered(*OPERATOR), "SparkApplication")["spec"]["driver"]
+    return driver
+
+
+def test_a_driver_that_hangs_is_ended_as_the_sink_of_a_deployment_is() -> None:
+    """Also where it hangs before it has started."""
+    [container] = _driver()["template"]["spec"]["containers"]
+    [sink] = [c for pod in pods(rendered("-f", str(CHART / "ci" / "smallest.yaml")))
+              for c in pod["spec"]["containers"] if c["name"] == "sink"]  # fmt: skip
+    probe, starts = container["livenessProbe"], sink["startupProbe"]
+    delay = starts["periodSeconds"] * starts["failureThreshold"]
+    assert probe == {
+        **sink["livenessProbe"],
+        "initialDelaySeconds": delay,
+        "httpGet": {"path": ALIVE, "port": 9401},
+    }
+
+
+def test_a_value_of_the_probe_takes_the_place_of_the_charts() -> None:
+    given = "sink.livenessProbe.initialDelaySeconds=30"
+    spec = _of_kind(rendered(*OPERATOR, "-set", given), "SparkApplication")["spec"]
+    [container] = spec["driver"]["template"]["spec"]["containers"]
+    assert container["livenessProbe"]["initialDelaySeconds"] == 30
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What Spark makes of the chart's template, by kind."""
+    return driver_resources(_driver()["template"], tmp_path_factory.mktemp("template"))
+
+
+def test_spark_keeps_the_probe_and_what_fails_it_ends_the_pod(
+    made: dict[str, dict[str, Any]],
+) -> None:
+    [container] = made["Pod"]["spec"]["containers"]
+    assert container["name"] == CONTAINER
+    [given] = _driver()["template"]["spec"]["containers"]
+    assert container["livenessProbe"] == given["livenessProbe"]
+    # Kubernetes starts it no more, so the operator sees a failed driver, and submits another one.
+    assert made["Pod"]["spec"]["restartPolicy"] == "Never"
+    restarts = _of_kind(rendered(*OPERATOR), "SparkApplication")["spec"]["restartPolicy"]
+    assert restarts["type"] == "Always"
+
+
+def test_executors_find_a_driver_that_is_not_ready(made: dict[str, dict[str, Any]]) -> None:
+    """Spark's Service names ready pods only. The sink waits for its target with Spark running."""
+    service = made["Service"]["spec"]
+    assert service["clusterIP"] == "None"
+    [container] = made["Pod"]["spec"]["containers"]
+    # A pod is not ready before its startup probe has succeeded, either.
+    delays = {"readinessProbe", "startupProbe"} & container.keys()
+    assert service.get("publishNotReadyAddresses") or not delays
+
+
+def test_the_operator_adds_passwords_and_volumes_to_a_pod_of_a_template() -> None:
+    """It gives the label itself where there is no template (2.4.0, ``driverConfOption``)."""
+    driver = _driver()
+    assert driver["labels"]["sparkoperator.k8s.io/mutated-by-spark-operator"] == "true"
+    assert {each["name"] for each in driver["env"]} >= {"SOURCE_PASSWORD", "TARGET_PASSWORD"}

@@ -47,6 +47,14 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- else -}}{{ required "sink.sparkApplication.serviceAccount.name is empty: without create it names an account that may start executors" $given.name }}{{- end -}}
 {{- end -}}
 
+{{- /* The probe of Spark's driver: it begins when the startup probe of a Deployment would give up. */ -}}
+{{- define "shardmerge.driverAlive" -}}
+{{- $start := .Values.sink.startupProbe -}}
+{{- $delay := mul ($start.periodSeconds | default 10) ($start.failureThreshold | default 3) -}}
+{{- $asked := dict "httpGet" (dict "path" "/metrics" "port" 9401) "initialDelaySeconds" $delay -}}
+{{- merge (deepCopy .Values.sink.livenessProbe) $asked | toYaml -}}
+{{- end -}}
+
 {{- define "shardmerge.configMap" -}}
 {{- .Values.existingConfigMap | default (printf "%s-pipeline" (include "shardmerge.name" .)) -}}
 {{- end -}}
