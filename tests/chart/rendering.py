@@ -21,10 +21,12 @@ BY_WATCHDOG = ("-set", "watchdog.create=false")
 
 
 @cache
-def helm(*words: str, release: str = "shop") -> subprocess.CompletedProcess[str]:
+def helm(
+    *words: str, release: str = "shop", chart: str = str(CHART)
+) -> subprocess.CompletedProcess[str]:
     """What Helm's packages make of the chart (``tools/render``). The files must not change."""
     command = [str(BUILT / "bin" / "render"), "-kube-version", KUBERNETES, *words]
-    command += [release, str(CHART)]
+    command += [release, chart]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
