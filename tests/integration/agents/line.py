@@ -108,6 +108,7 @@ class Line:
 
     Attributes:
         table_copies: Whether workers that are started from now on copy the tables of others.
+        web_ports: The port of each worker's pages, as of its last start.
     """
 
     table_copies = True
@@ -138,6 +139,7 @@ class Line:
         self.pipeline_file = self.directory / "pipeline.toml"
         self.pipeline_file.write_text(text)
         self.supervisor = Supervisor(self.directory)
+        self.web_ports: dict[str, int] = {}
         self._producers: dict[str, Producer] = {}
         self._position = 100
         self._events = 0
@@ -205,7 +207,7 @@ class Line:
         wait: bool = True,
     ) -> None:
         """Start a worker (again), with its own data directory; ``script`` replaces the module."""
-        self.web_port = port = Ports.free().web
+        self.web_port = self.web_ports[name] = port = Ports.free().web
         program = ("-m", "shardmerge.agents.app") if script is None else (str(script),)
         spec = ProcessSpec(
             name=name,

@@ -9,6 +9,7 @@ from shardmerge.agents.handling.stored_table import COORDINATOR_TABLE, TRACKER_T
 
 from .chaos import Chaos
 from .line import Line, wait_for
+from .sharing import wait_shared
 
 WORKERS = "abc"
 
@@ -55,6 +56,7 @@ def test_the_copies_of_killed_workers_equal_the_changelogs_and_serve_a_takeover(
     chaos = Chaos(line, seed=4)
     for name in WORKERS:
         line.start(name)
+    wait_shared(line, WORKERS)
     chaos.feed(12)
     for victim, lose_data in zip(WORKERS, (False, True, False), strict=True):
         # In the middle of records, of its own partitions and of those that it copies.

@@ -12,6 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.breadth import with_further
 
 from .line import Line, wait_for
+from .sharing import wait_shared
 
 HERE = Path(__file__).parent
 CREATE = "CREATE TABLE {} (ID INT PRIMARY KEY, NAME VARCHAR(20))"
@@ -182,6 +183,7 @@ def test_two_workers_share_the_work_and_take_over_from_each_other(line: Line):
     history = statements(10, 45)
     line.start("a")
     line.start("b")
+    wait_shared(line, "ab")
     chosen = random.Random(11)
     for round_ in range(3):
         feed(line, history[round_ * 15 : round_ * 15 + 15])
@@ -194,4 +196,5 @@ def test_two_workers_share_the_work_and_take_over_from_each_other(line: Line):
         if not line.runs(name):
             line.start(name, wait=False)
     line.wait_decided(line.events())
+    wait_shared(line, "ab")
     line.check_outputs()
