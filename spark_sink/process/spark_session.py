@@ -48,6 +48,15 @@ class SparkStart:
         """Whether the start has begun and not ended."""
         return self._starter.is_alive()
 
+    @property
+    def lacks_executors(self) -> bool:
+        """Whether Spark has started, and the cluster has no executor for it: a job would wait.
+
+        Other applications may have all cores, or no worker may be up. A cluster leaves its cores to
+        a driver whose machine is gone, until it notices that.
+        """
+        return self._session is not None and _lacks_executors(self._session)
+
     def session(self) -> Any:
         """Spark's session.
 
@@ -77,6 +86,15 @@ class SparkStart:
             self._session = self._start()
         except Exception as error:  # ``session`` raises it, in the thread that needs Spark
             self._failure = error
+
+
+def _lacks_executors(session: Any) -> bool:
+    """Whether a cluster has no executor for a session that it has not given up."""
+    context = session.sparkContext
+    if context.master.startswith("local"):
+        return False
+    scala = context._jsc.sc()
+    return bool(scala.getExecutorIds().isEmpty() and not scala.isStopped())
 
 
 def start_spark(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -65,6 +66,15 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "environment.tar.gz"
     write_archive(path, PYTHON)
     return path
+
+
+@pytest.fixture(scope="session")
+def installed(machines: Network, archive: Path) -> str:
+    """A Python on every machine that has the executors' packages, as an image has them."""
+    folder = machines.folder / "installed"
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder)
+    return str(folder / "bin" / "python")
 
 
 @pytest.fixture(scope="session")

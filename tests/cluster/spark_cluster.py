@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pyspark
 
@@ -14,6 +18,7 @@ from shardmerge.local.servers.processes import HealthCheck, ProcessSpec
 from shardmerge.local.servers.stack import LocalStack
 
 from .machines import Machine, Network
+from .traffic import until
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.path.realpath(getattr(sys, "_base_executable", sys.executable))
@@ -38,12 +43,10 @@ class SparkCluster:
 
     Attributes:
         machines: By name.
-        shared: A folder that every machine sees.
     """
 
     def __init__(self, network: Network, stack: LocalStack, secrets: Mapping[str, str]) -> None:
         self._stack, self._secrets = stack, secrets
-        self.shared = network.folder
         spark = {SPARK: "spark"}
         self.machines: dict[str, Machine] = {
             name: network.machine(name, hidden=[ROOT], bound=spark) for name in (MASTER, *WORKERS)
@@ -88,10 +91,26 @@ class SparkCluster:
         """How often a worker has registered with the master so far."""
         return self._log(name).count("Successfully registered with master")
 
-    def executors(self, name: str) -> list[int]:
-        """The pids of the executors on a worker's machine."""
+    def applications(self) -> list[str]:
+        """The applications that the master knows and that have not ended."""
+        with urlopen(f"{self._pages}/json/", timeout=10) as answer:
+            return [each["id"] for each in json.load(answer)["activeapps"]]
+
+    def end_application(self, number: str) -> None:
+        """End an application, as ``(kill)`` on the master's page does."""
+        form = urlencode({"id": number, "terminate": "true"}).encode()
+        with urlopen(f"{self._pages}/app/kill/", form, timeout=10) as answer:
+            assert answer.status == 200
+
+    @property
+    def _pages(self) -> str:
+        return f"http://{self.machines[MASTER].address}:8080"
+
+    def executors(self, name: str, *, of: str = "") -> list[int]:
+        """The pids of the executors on a worker's machine; with ``of``, of a driver's address."""
         found = []
         marker = str(self.machines[name].folder)
+        driver = f"CoarseGrainedScheduler@{of}:" if of else "CoarseGrainedScheduler@"
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
@@ -99,7 +118,7 @@ class SparkCluster:
                     cwd = os.readlink(entry / "cwd")
                 except OSError:
                     continue
-                if "CoarseGrainedExecutorBackend" in words and cwd.startswith(marker):
+                if driver in words and cwd.startswith(marker):
                     found.append(int(entry.name))
         return found
 
@@ -107,6 +126,23 @@ class SparkCluster:
         """SIGKILL for the executor of a worker."""
         (pid,) = self.executors(name)
         os.kill(pid, signal.SIGKILL)
+
+    def kill_executor_in_a_task(self, name: str) -> None:
+        """SIGKILL for the executor of a worker, as soon as it says that a task runs."""
+        (pid,) = self.executors(name)
+        log = Path(f"/proc/{pid}/cwd/stderr")
+        until(lambda: _open_tasks(log.read_text(errors="replace")) > 0, f"task on {name}")
+        os.kill(pid, signal.SIGKILL)
+
+    def finished_attempts(self) -> list[int]:
+        """Of each task that executors of either worker finished: which attempt it was, from 0."""
+        logs = (self.machines[name].folder.glob("work/*/*/stderr") for name in WORKERS)
+        text = "".join(log.read_text(errors="replace") for each in logs for log in each)
+        return [int(n) for n in re.findall(r" Finished task \d+\.(\d+) in stage ", text)]
+
+    def failed_batches(self) -> int:
+        """How many batches failed, as the driver says."""
+        return self._log("sink").count("tasks_failed")
 
     def start_driver(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         """Start a command on the driver's machine as the sink, and wait until it works."""
@@ -147,3 +183,9 @@ class SparkCluster:
     def _log(self, name: str) -> str:
         path = self._stack.supervisor.log_path(name)
         return path.read_text(errors="replace") if path.exists() else ""
+
+
+def _open_tasks(log: str) -> int:
+    """How many tasks an executor runs, by its log."""
+    ended = (" Finished task ", " Exception in task ", " killed task ")
+    return log.count(" Running task ") - sum(map(log.count, ended))

@@ -2,65 +2,41 @@
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.unit.docs.documents import DOCS, fences, shell_lines
-
 from .conftest import ClusterLine
+from .from_the_page import call_of, submission
 from .spark_cluster import DRIVER, SPARK, WORKERS
 from .traffic import Traffic, opened, until, until_equal
-
-PAGE = (DOCS / "how-to" / "spark-cluster.md").read_text(encoding="utf-8")
-SMALL = {"spark.executor.memory": "512m"}
-
-
-def made_from_the_page(folder: Path, archive: Path) -> tuple[Path, Path]:
-    """The page's program, and its settings with our archive and less memory."""
-    (program,) = fences(PAGE, "python")
-    (settings,) = fences(PAGE, "properties")
-    text = settings.text.replace("environment.tar.gz", str(archive))
-    text += "".join(f"{name} {value}\n" for name, value in SMALL.items())
-    (folder / "sink.py").write_text(program.text)
-    (folder / "spark-defaults.conf").write_text(text)
-    return folder / "sink.py", folder / "spark-defaults.conf"
-
-
-def call_of(program: str, **replaced: str) -> list[str]:
-    """The page's command line of a program, with our files and addresses."""
-    (line,) = (line for line in shell_lines(PAGE) if line.startswith(f"{program} --"))
-    return [replaced.get(word, word) for word in shlex.split(line)]
 
 
 @pytest.mark.timeout(600)
 def test_rows_pass_while_executors_master_and_driver_die_and_a_worker_is_cut_off(
-    line: ClusterLine, tmp_path: Path
+    line: ClusterLine, installed: str, tmp_path: Path
 ) -> None:
     cluster, took = line.cluster, dict[str, float]()
-    program, settings = made_from_the_page(tmp_path, line.archive)
-    ours = {"spark://master:7077": cluster.url, "FILE": line.pipeline_file}
-    files = {"sink.conf": str(settings), "sink.py": str(program)}
-    _, *submitted = call_of("spark-submit", **ours, **files)
-    submit = str(SPARK / "bin" / "spark-submit")
     cluster.start_driver(
-        [submit, *submitted], {**line.env, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        submission(line, tmp_path), {**line.env, "PYSPARK_DRIVER_PYTHON": sys.executable}
     )
     with Traffic(line.pipeline) as traffic:
         took["first rows"] = traffic.passes()
         until(lambda: all(cluster.executors(w) for w in WORKERS), "executors")
         traffic.passes()
-        cluster.kill_executor("worker1")
-        took["executor killed"] = traffic.passes()
+        failed = cluster.failed_batches()
+        while cluster.failed_batches() == failed:  # a kill between two tasks fails no batch
+            until(lambda: cluster.executors("worker1"), "an executor")
+            cluster.kill_executor_in_a_task("worker1")
+            took["executor killed"] = traffic.passes()
         traffic.alter()
 
-        registered = cluster.registered("worker2")
+        registered, failed = cluster.registered("worker2"), cluster.failed_batches()
         cluster.machines["worker2"].cut_off()
         took["worker cut off"] = traffic.passes()
+        assert cluster.failed_batches() > failed
         cluster.machines["worker2"].connect()
         took["worker back"] = traffic.passes()
         until(lambda: cluster.registered("worker2") > registered, "worker2 at the master")
@@ -75,19 +51,19 @@ def test_rows_pass_while_executors_master_and_driver_die_and_a_worker_is_cut_off
 
         cluster.kill_driver()
         # Now with the packages installed on the workers' machines.
-        installed = cluster.shared / "installed"
-        with tarfile.open(line.archive) as packed:
-            packed.extractall(installed)
+        settings = tmp_path / "spark-defaults.conf"
         kept = [row for row in settings.read_text().splitlines() if "archives" not in row]
         settings.write_text("\n".join(kept) + "\n")
-        there = {"PYSPARK_PYTHON": str(installed / "bin/python"), "SPARK_CONF_DIR": str(tmp_path)}
-        _, *words = call_of("shardmerge sink", **ours)
-        command = [sys.executable, "-m", "shardmerge.cli.main", *words]
+        there = {"PYSPARK_PYTHON": installed, "SPARK_CONF_DIR": str(tmp_path)}
+        words = call_of("shardmerge sink", line)
+        command = [sys.executable, "-m", "shardmerge.cli.main", "sink", *words]
         cluster.start_driver(command, {**line.env, **there})
         took["driver killed"] = traffic.passes()
         until(lambda: all(cluster.executors(w) for w in WORKERS), "executors of the new driver")
         took["new driver's executors"] = traffic.passes()
     print({name: round(seconds, 1) for name, seconds in took.items()})
+    # What a task wrote was not written again by a second attempt: the driver planned anew instead.
+    assert set(cluster.finished_attempts()) == {0}
     until_equal(line.pipeline)
 
 

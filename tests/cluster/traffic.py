@@ -60,7 +60,7 @@ class Traffic(Background):
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._from = next(_NUMBERS) * _APART
-        self._marks = self._from
+        self._marks, self._altered = self._from, self._from
         super().__init__(
             *(
                 partial(self._write, number, source, random.Random(number))
@@ -82,10 +82,11 @@ class Traffic(Background):
         return time.monotonic() - started
 
     def alter(self) -> None:
-        """DDL on each shard, while rows flow."""
+        """DDL on each shard, while rows flow: another column each time."""
+        self._altered += 1
         for number, source in enumerate(self._pipeline.sources, 1):
             with opened(source) as connection, connection.cursor() as cursor:
-                cursor.execute(f"ALTER TABLE app.orders_{number} ADD COLUMN a{number} INT")
+                cursor.execute(f"ALTER TABLE app.orders_{number} ADD COLUMN a{self._altered} INT")
 
     def _marks_there(self) -> set[int]:
         with opened(self._pipeline.target) as connection, connection.cursor() as cursor:

@@ -8,6 +8,7 @@ from functools import partial
 
 from py4j.protocol import Py4JJavaError
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS
@@ -29,6 +30,8 @@ from shardmerge.spark_sink.sources.idle_readers import close_readers
 from .connection import ApplyConfig, close_connections, idle_connection
 from .task_runs import run_tasks
 
+log = logger(__name__)
+
 _SLICES_PER_CORE = 4
 _SHARES_PER_WRITER = 2
 
@@ -43,6 +46,7 @@ class BatchRunner:
     def __init__(self, settings: SinkSettings, config: ApplyConfig, min_records: int) -> None:
         self._config = config
         self._min_records = min_records
+        self._lacked = False
         self.spark = SparkStart(lambda: start_spark(settings), "Java 17 and 450 MB")
 
     def start(self) -> None:
@@ -55,8 +59,14 @@ class BatchRunner:
         return True
 
     def bound(self, records: int) -> int:
-        """At most ``records``; fewer while Spark starts, so that the driver can apply them."""
-        return min(records, self._min_records - 1) if self.spark.is_starting else records
+        """At most ``records``; fewer while no job could run, so that the driver can apply them."""
+        if not self.spark.is_starting:
+            lacking, self._lacked = self._lacked, self.spark.lacks_executors
+            if not self._lacked:
+                return records
+            if not lacking:
+                log.warning("executors_awaited")
+        return min(records, self._min_records - 1)
 
     def expect(self, starts: Mapping[Partition, int]) -> None:
         """See ``Batches``: the driver's own reader fetches."""

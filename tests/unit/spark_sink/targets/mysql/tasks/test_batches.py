@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -20,8 +22,9 @@ from shardmerge.spark_sink.planning.ranges import (
     offsets_in,
     offsets_moved,
 )
+from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges
-from shardmerge.spark_sink.targets.mysql.tasks.batches import units_of
+from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner, units_of
 
 
 def tasks(*records: int, topic: str = "t") -> list[RangeTask]:
@@ -170,3 +173,21 @@ def test_ordered_readings_of_one_topic_are_applied_one_after_the_other(
     other = ordered("c", reading=-2, topic="more")
     elsewhere = of_partition(1, far)
     assert applied(monkeypatch, near, elsewhere, far, other) == [[near], [elsewhere, far, other]]
+
+
+def test_batches_are_small_while_the_cluster_has_no_executor(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    runner = BatchRunner(SinkSettings(Path("pipeline.toml")), cast(Any, None), min_records=100)
+    runner.spark = cast(Any, SimpleNamespace(is_starting=True, lacks_executors=False))
+    assert runner.bound(1000) == 99
+    runner.spark = cast(Any, SimpleNamespace(is_starting=False, lacks_executors=False))
+    assert runner.bound(1000) == 1000
+    assert "executors_awaited" not in caplog.text
+    for _ in range(2):
+        runner.spark = cast(Any, SimpleNamespace(is_starting=False, lacks_executors=True))
+        assert [runner.bound(1000), runner.bound(10)] == [99, 10]
+        runner.spark = cast(Any, SimpleNamespace(is_starting=False, lacks_executors=False))
+        assert runner.bound(1000) == 1000
+    # Once each time.
+    assert caplog.text.count("executors_awaited") == 2
