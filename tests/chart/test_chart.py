@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -212,6 +213,18 @@ def test_a_spark_application_has_the_settings_of_the_page(tmp_path: Path) -> Non
         old, new = (spec[role]["annotations"] for spec in (before, after))
         assert old != new
         assert old["example.com/team"] == "data"
+
+
+def test_what_a_cluster_runs_of_a_spark_application_is_what_the_chart_renders() -> None:
+    """The level ``cluster`` runs what the file says, since it has no renderer."""
+    (found,) = (
+        each["spec"]
+        for each in rendered("-f", str(CHART / "ci" / "spark-operator.yaml"))
+        if each["kind"] == "SparkApplication"
+    )
+    kept = json.loads((ROOT / "tests" / "cluster" / "spark_application.json").read_text())
+    assert {name: found[name] for name in kept} == kept
+    assert {"mode", "mainApplicationFile", "arguments", "sparkConf"} <= kept.keys()
 
 
 def test_another_pipeline_file_gives_new_pods() -> None:
