@@ -15,7 +15,6 @@ from shardmerge.agents.coordination.rows.whole_readings import reloaded
 from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.ddl.grammar import ServerContext
-from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.policies import SETTABLE, Mode, RenamePolicy
@@ -177,7 +176,7 @@ def _reread(state: TargetState, command: OperatorCommand) -> Step:
         return refuse(
             state, command, Refusal(reason, "write the rows again on the shard", code="SM-1307")
         )
-    columns = tuple(item.column.name for item in of_shard(known.real.columns))
+    columns = tuple(item.column.name for item in known.real.own_columns)
     fixup = Fixup(known.shard, kind, columns, "an operator asked for it", "SM-1811")
     settled = Settled(state, unmoved(state, known_names(state)), {})
     step = obeyed(state, command, settled)

@@ -62,7 +62,8 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     if counted is None:
         return Step(state, None, None)
     policies = counted.policies_of_route(change.policies)
-    change = replace(change, policies=policies)
+    if policies is not change.policies:
+        change = replace(change, policies=policies)
     if policies.mode is Mode.PESSIMISTIC and counted.policies.mode is not policies.mode:
         counted = lock_queue.with_queues(counted)
     counted = counted.following(policies)
@@ -72,8 +73,9 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
         change = replace(change, before=None, lineage=())
     step = with_fixups(counted, change, _fold(counted, change, dialect), dialect)
     step = _warned(_settled(step), change)
-    back = CodedText(_BACK.format(change.shard), "SM-1714")
-    return with_warning(step, back) if comes_back else step
+    if not comes_back:
+        return step
+    return with_warning(step, CodedText(_BACK.format(change.shard), "SM-1714"))
 
 
 def obey(
@@ -170,8 +172,14 @@ def _warned(step: Step, change: SchemaChange) -> Step:
 
 def _value_warnings(change: SchemaChange) -> list[CodedText]:
     """Warnings about values that arrive changed, for columns that the change adds or retypes."""
-    before = {c.name: c.type for c in change.before.columns} if change.before else {}
-    made = [c for c in change.after.columns if before.get(c.name) != c.type] if change.after else []
+    if change.after is None or change.after is change.before:
+        return []
+    before = {c.name: c for c in change.before.columns} if change.before else {}
+    made = []
+    for column in change.after.columns:
+        known = before.get(column.name)
+        if known is None or (known is not column and known.type != column.type):
+            made.append(column)
     return [
         CodedText(f"column {column.name} of {change.shard}: {limit.sentence}", "SM-1708")
         for column in made

@@ -64,9 +64,9 @@ def emit(
     """
     decision = _decision(state, change, tracked)
     known = state.shards.get(change.shard)
-    columns = _without(decision.columns, known.left_out if known else ())
-    decision = warned(replace(decision, columns=columns), warnings)
-    return _moved(state, decision, answer, releases)
+    if known and (left_out := known.left_out):
+        decision = replace(decision, columns=_without(decision.columns, left_out))
+    return _moved(state, warned(decision, warnings), answer, releases)
 
 
 def obeyed(

@@ -26,12 +26,14 @@ from shardmerge.schemas.lattice.joined import ShardSchema, name_at_birth
 from shardmerge.schemas.lattice.origin_columns import with_origin
 from shardmerge.schemas.lattice.type_join import joined_type
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import made_at_once
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.records.schema_changes import SchemaChange
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """The result of ``assign``.
@@ -80,6 +82,9 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     warnings: list[CodedText] = []
     for lineage, column_id in zip(lineages, kept, strict=True):
         found = column_id or ""
+        if lineage.before == lineage.name == book.names.get(found):
+            ids.append(found)  # it keeps its name, which is the target's
+            continue
         if column_id is not None and _is_called_anew(state, book, column_id, lineage):
             found = copies.renamed(column_id, lineage.name)
         if column_id is not None and found == column_id and lineage.before != lineage.name:
@@ -223,12 +228,16 @@ class _NameBook:
     def __init__(self, names: dict[str, str], generations: Mapping[str, int]) -> None:
         self.names = names
         self.generations = generations
-        self._index()
+        self._indexed: dict[str, str] | None = None
 
-    def _index(self) -> None:
-        self._ids: dict[str, str] = {}
-        for column_id, name in self.names.items():
-            self._ids.setdefault(name.lower(), column_id)
+    @property
+    def _ids(self) -> dict[str, str]:
+        """Name in lower case → the first identity with it; made when a name is looked up."""
+        if self._indexed is None:
+            self._indexed = {}
+            for column_id, name in self.names.items():
+                self._indexed.setdefault(name.lower(), column_id)
+        return self._indexed
 
     def find(self, name: str) -> str | None:
         """The identity whose target column has that name, without regard to case."""
@@ -240,7 +249,8 @@ class _NameBook:
         self.generations = {**self.generations, folded: generation}
         column_id = f"{name}#{generation}"
         self.names[column_id] = name
-        self._ids.setdefault(folded, column_id)
+        if self._indexed is not None:
+            self._indexed.setdefault(folded, column_id)
         return column_id
 
     def rename(self, column_id: str, lineage: Lineage) -> CodedText | None:
@@ -261,5 +271,5 @@ class _NameBook:
                 "SM-1706",
             )
         self.names[column_id] = new
-        self._index()
+        self._indexed = None
         return None

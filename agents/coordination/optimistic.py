@@ -68,7 +68,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     answer: Joined | Refusal = (
         called
         if isinstance(called, Refusal)
-        else to(moved, moved.final, called, comments=all_comments)
+        else to(moved, moved.final, called, comments=all_comments if state.held else comments)
     )
     if not isinstance(answer, Refusal):
         opened = {shard.shard for shard in state.opened()}

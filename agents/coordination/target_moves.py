@@ -14,6 +14,7 @@ from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import Conflict, JoinedTable, ShardSchema
 from shardmerge.schemas.lattice.type_join import PUBLISHED, TypeRules
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import made_at_once
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import OriginPart, without_origin
 from shardmerge.schemas.model.policies import Keyless, Mode
@@ -37,6 +38,7 @@ class Refusal:
     code: str
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class Joined:
     """Where a target moves to, and the statements that bring it there.
@@ -82,13 +84,10 @@ def join_target(
     """
     if not index.shards:
         return Joined(state.schema, state.columns, (), state.joined, names, state.told)
-    ids = without_origin({*index.ids, *state.final.ids})
-    if clash := _clash(ids, names, state):
-        names = _as_shards_call_them(state, names)
-        if _clash(ids, names, state):
-            return clash
-    if clash := _clash(index.ids, names, state):
-        return clash
+    called = _without_clash(state, index, names)
+    if isinstance(called, Refusal):
+        return called
+    names = called
     if state.copies and (why := _cannot_copy(state, index, names)):
         return why
     joined = index.join(names, first, state.type_rules)
@@ -276,6 +275,20 @@ def names_on(schemas: Iterable[ShardSchema]) -> dict[str, set[str]]:
         for item in schema.columns:
             called.setdefault(item.id, set()).add(item.column.name)
     return called
+
+
+def _without_clash(
+    state: TargetState, index: JoinIndex, names: Mapping[str, str]
+) -> Mapping[str, str] | Refusal:
+    """``names``, so that no two columns of the index have one name; or which two would."""
+    if index is state.final and not _clash(index.ids, names, state):
+        return names  # no two of its columns have one name, with the origin columns or without
+    ids = without_origin({*index.ids, *state.final.ids})
+    if clash := _clash(ids, names, state):
+        names = _as_shards_call_them(state, names)
+        if _clash(ids, names, state):
+            return clash
+    return _clash(index.ids, names, state) or names
 
 
 def _clash(ids: Collection[str], names: Mapping[str, str], state: TargetState) -> Refusal | None:

@@ -7,8 +7,10 @@ from itertools import zip_longest
 
 from shardmerge.agents.holds.shapes import Reason, Side, WayOut
 from shardmerge.schemas.codes.registry import coded
+from shardmerge.schemas.model.frozen import made_at_once
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class ShownStatement:
     """A statement that the target would get.
@@ -51,6 +53,7 @@ class ShownFixup:
     code: str = ""
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class ShownDecision:
     """One decision of the agents.
@@ -105,6 +108,7 @@ class ShownDecision:
         return tuple(coded(code, warning) for warning, code in pairs)
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class ShownStep:
     """One statement of the rollout.

@@ -126,7 +126,7 @@ class SimulatedAgents:
         events = changes(step.shard, step.sql, place, self._contexts[source])
         answers: list[SimulatedDecision] = []
         if events:
-            state = replace(state, places=state.places.set(source, place.later(len(events))))
+            state = replace(state, places=state.places.set(source, place.after(events)))
         for event in events:
             state, found = self._after_event(state, event)
             answers += found

@@ -8,7 +8,7 @@ lists all of these tables by the names that they have afterwards (measured,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
@@ -53,9 +53,14 @@ class SourcePlace:
         """The place of a source that has written nothing."""
         return cls.behind(0, SourcePosition(epoch, "", 0, 0))
 
-    def later(self, records: int) -> SourcePlace:
-        """The place after one statement that gave this many records."""
-        return SourcePlace(self.offset + records, replace(self.position, pos=self.position.pos + 1))
+    def after(self, events: Sequence[SchemaChangeEvent]) -> SourcePlace:
+        """The place after the records of one statement, of which there is at least one."""
+        return SourcePlace(self.offset + len(events), events[-1].position)
+
+    @property
+    def next_position(self) -> SourcePosition:
+        """The position of its next statement."""
+        return replace(self.position, pos=self.position.pos + 1)
 
 
 def described(shard: ShardId, sql: str, place: SourcePlace) -> SchemaChangeEvent:
@@ -66,7 +71,7 @@ def described(shard: ShardId, sql: str, place: SourcePlace) -> SchemaChangeEvent
         sql: A CREATE TABLE statement, which begins with these words.
         place: The source's place before the record.
     """
-    return _event(shard, sql, place, 0, snapshot=True)
+    return _event(shard, sql, place.offset, place.position, snapshot=True)
 
 
 def changes(
@@ -81,16 +86,16 @@ def changes(
         context: How the source's server reads a statement.
     """
     if _OF_ONE_TABLE.match(sql):
-        return (_event(shard, sql, place.later(1), -1),)
-    at = place.later(1)
+        return (_event(shard, sql, place.offset, place.next_position),)
+    offset, position = place.offset, place.next_position
     try:
         statement = parse(sql, context)
     except UnparsableDDL:
-        return (_event(shard, sql, at, -1),)
+        return (_event(shard, sql, offset, position),)
     if isinstance(statement, Irrelevant):
         return ()
     return tuple(
-        _event(shard, text, at, number - 1, table=table)
+        _event(shard, text, offset + number, position, table=table)
         for number, (text, table) in enumerate(_records(statement, sql))
     )
 
@@ -120,18 +125,18 @@ def _name(name: TableName) -> str:
 def _event(
     shard: ShardId,
     sql: str,
-    place: SourcePlace,
-    number: int,
+    offset: int,
+    position: SourcePosition,
     *,
     table: str = "",
     snapshot: bool = False,
 ) -> SchemaChangeEvent:
     return SchemaChangeEvent(
         source=shard.source,
-        offset=place.offset + number,
+        offset=offset,
         database=shard.database,
         ddl=sql,
-        position=place.position,
+        position=position,
         snapshot=snapshot,
         table=table,
         tables=(),

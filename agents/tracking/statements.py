@@ -6,9 +6,15 @@ The theory of operation is ``tracker``'s; here are its steps 1 to 4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
-from shardmerge.schemas.ddl.apply.databases import defaults_after, in_database, server_defaults
+from shardmerge.schemas.ddl.apply.databases import (
+    Defaults,
+    defaults_after,
+    in_database,
+    server_defaults,
+)
 from shardmerge.schemas.ddl.apply.parents import move_child
 from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create, apply_rename
 from shardmerge.schemas.ddl.changes import (
@@ -40,6 +46,8 @@ from .unknown_schemas import DESCRIBE_ANEW, ambiguous_origin, message, not_known
 
 _SERVER = ""
 """Stands for the server among its databases: no database has an empty name."""
+_MOST_CONTEXTS = 512
+"""Contexts that are remembered: statements of one database have the same."""
 _READ_AGAIN = (
     "give its CREATE TABLE by `shardmerge command set-schema`, then `shardmerge command reread`: "
     "the connector leaves the table's rows out until the watchdog says table_taken_in; rows that "
@@ -68,8 +76,7 @@ class Tracking:
     ) -> None:
         self.event = event
         self.tables = EventTables(before, event)
-        here = replace(context, default_database=event.database)
-        self.context = in_database(here, self.tables.defaults_of(_SERVER))
+        self.context = _context_in(context, event.database, self.tables.defaults_of(_SERVER))
         self.reason = ""
         """Why the statement concerns no table; "" when it does."""
         self.given = list(given)
@@ -334,6 +341,12 @@ class Tracking:
                 )
             elif misread := list(misread_texts(tracked, change)):
                 self.tables.lose(shard, *misread_message(shard, misread), "SM-1115")
+
+
+@lru_cache(maxsize=_MOST_CONTEXTS)
+def _context_in(context: ServerContext, database: str, defaults: Defaults | None) -> ServerContext:
+    """The context of a statement in a database; ``defaults`` are the server's."""
+    return in_database(replace(context, default_database=database), defaults)
 
 
 def _compared_names(names: Sequence[str]) -> list[str]:

@@ -91,6 +91,7 @@ _COPY = "\0"
 """Before the name of a copy: no table's name holds this character."""
 
 
+@lru_cache(maxsize=_MOST_READ)
 def database_id(source: str, database: str) -> ShardId:
     """Where a database's defaults are kept: no table has an empty name."""
     return ShardId(source, database, "")

@@ -320,8 +320,9 @@ def _rank(change: SchemaChange) -> int:
 
 
 def _identified(change: SchemaChange, ordinal: int, count: int) -> SchemaChange:
-    identity = replace(change.id, ordinal=ordinal, count=count)
-    return change if identity == change.id else replace(change, id=identity)
+    if (change.id.ordinal, change.id.count) == (ordinal, count):
+        return change
+    return replace(change, id=replace(change.id, ordinal=ordinal, count=count))
 
 
 def _ignored(event: SchemaChangeEvent, reason: str) -> Decision:

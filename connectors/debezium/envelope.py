@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.frozen import made_at_once
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 
@@ -75,6 +76,7 @@ class TableChange:
         return tuple(column.name for column in self.columns)
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class SchemaChangeEvent:
     """One statement that a source executed, or, in a snapshot, one that describes its state.

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
@@ -113,7 +114,12 @@ def moved_rows(actions: Iterable[str]) -> tuple[str, ...]:
     Args:
         actions: The actions of the schema change, see ``SchemaChange``.
     """
-    return tuple(action for action in actions if _MOVES_ROWS.fullmatch(action))
+    return tuple(action for action in actions if _moves_rows(action))
+
+
+@lru_cache(maxsize=1_024)
+def _moves_rows(action: str) -> bool:
+    return _MOVES_ROWS.fullmatch(action) is not None
 
 
 def held_effects(
@@ -206,9 +212,14 @@ def next_fills(
     Returns:
         Identity → fill. A column without an entry does not have the same known value in all rows.
     """
-    old = {item.id: item.column for item in before}
     gone = set(given_up)
     found = {}
+    if before is after:  # no column came, went or changed
+        for column_id in (item.id for item in after if item.id in fills):
+            if column_id not in gone and (fill := fills[column_id]):
+                found[column_id] = fill
+        return found
+    old = {item.id: item.column for item in before}
     for item in after:
         was = old.get(item.id)
         if was is None:

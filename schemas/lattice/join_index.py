@@ -150,7 +150,8 @@ def _difference(old: ShardSchema | None, new: ShardSchema | None) -> _Difference
     columns: list[tuple[str, list[Column], list[Column]]] = []
     for column_id in before.columns.keys() | after.columns.keys():
         was, now = before.columns.get(column_id), after.columns.get(column_id)
-        if was == now and not (was and names_columns(was)):
+        same = was is now or was == now
+        if same and not (was and names_columns(was)):
             continue
         minus, plus = before.definition(column_id), after.definition(column_id)
         if minus != plus:

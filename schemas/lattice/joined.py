@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.model.frozen import Hashed, hashed_once, replace
+from shardmerge.schemas.model.frozen import Hashed, hashed_once, made_at_once, replace
+from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Check, Column, Default, ForeignKey, Index, TableSchema
 from shardmerge.schemas.model.types import ColumnType
@@ -53,6 +54,9 @@ class ShardSchema(Hashed):
     _columns: tuple[ShardColumn, ...] | None = field(
         default=None, init=False, repr=False, compare=False
     )
+    _own_columns: tuple[ShardColumn, ...] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
     _by_name: Mapping[str, str] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -63,6 +67,17 @@ class ShardSchema(Hashed):
             object.__setattr__(self, "_columns", made)
         assert self._columns is not None
         return self._columns
+
+    @property
+    def own_columns(self) -> tuple[ShardColumn, ...]:
+        """The columns without origin columns; made once."""
+        if self._own_columns is None:
+            made = self.columns
+            if any(origin_part(column_id) is not None for column_id in self.ids):
+                made = tuple(column for column in made if origin_part(column.id) is None)
+            object.__setattr__(self, "_own_columns", made)
+        assert self._own_columns is not None
+        return self._own_columns
 
     @property
     def by_name(self) -> Mapping[str, str]:
@@ -148,6 +163,7 @@ class ColumnValue:
     optional: bool
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
     """The join of shards' schemas. It is the same value whatever the order of the shards.

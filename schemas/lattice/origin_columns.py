@@ -25,6 +25,8 @@ def with_origin(schema: ShardSchema, origin: Origin) -> ShardSchema:
     has a column with the name of an origin column, that origin column is not added: such a schema
     cannot be joined (``target_moves.join_target``).
     """
+    if not origin.columns:
+        return schema
     table = schema.schema
     wanted = origin.columns if table.primary_key is None else origin.of_shard
     missing = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Any
 
 from immutables import Map
@@ -17,6 +18,7 @@ from shardmerge.schemas.model.tables import TableSchema
 from .joined import ShardSchema, name_at_birth
 
 _REST = tuple(f.name for f in fields(TableSchema) if f.name != "columns")
+_fields = attrgetter(*_REST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +58,38 @@ class SchemaPool:
         """
         if minus == plus:
             return self
-        schemas, parts = self._schemas.mutate(), self._parts.mutate()
-        renamed = self.renamed
+        schemas, renamed = self._schemas.mutate(), self.renamed
+        came: list[ShardSchema] = []
         for schema in plus:
-            known = schemas.get(schema)
-            if known is not None:
-                schemas[known[0]] = (known[0], known[1] + 1)
-                continue
-            shared = _schema_of_parts(
-                schema, [_pooled_part(parts, part) for part in _parts_of(schema)]
-            )
-            schemas[shared] = (shared, 1)
-            renamed += _is_renamed(shared)
+            known, uses = schemas.get(schema, (schema, 0))
+            schemas[known] = (known, uses + 1)
+            if not uses:
+                came.append(known)
+                renamed += _is_renamed(known)
+        went: list[ShardSchema] = []
         for schema in minus:
-            one, uses = schemas[schema]
+            known, uses = schemas[schema]
             if uses > 1:
-                schemas[one] = (one, uses - 1)
-                continue
-            del schemas[schema]
-            renamed -= _is_renamed(one)
-            for part in _parts_of(one):
-                kept, count = parts[part]
-                if count > 1:
-                    parts[kept] = (kept, count - 1)
-                else:
-                    del parts[part]
+                schemas[known] = (known, uses - 1)
+            else:
+                del schemas[known]
+                went.append(known)
+                renamed -= _is_renamed(known)
+        if not (came or went):
+            return SchemaPool(renamed, schemas.finish(), self._parts)
+        parts = self._parts.mutate()
+        new, gone = _changed_parts(came, went)
+        for schema, own in zip(came, new, strict=True):
+            shared = _of_pooled_parts(parts, schema, own)
+            if shared is not schema and schema in schemas:
+                _, uses = schemas.pop(schema)
+                schemas[shared] = (shared, uses)
+        for part in (part for own in gone for part in own):
+            kept, count = parts[part]
+            if count > 1:
+                parts[kept] = (kept, count - 1)
+            else:
+                del parts[part]
         return SchemaPool(renamed, schemas.finish(), parts.finish())
 
 
@@ -89,19 +98,50 @@ def _is_renamed(schema: ShardSchema) -> bool:
     return any(name_at_birth(i) not in ("", column.name) for i, column in pairs)
 
 
-def _pooled_part(parts: Any, part: Any) -> Any:
-    """The pool's object that is equal to this part, with one more use counted in ``parts``."""
-    known, count = parts.get(part, (part, 0))
-    parts[known] = (known, count + 1)
-    return known
+def _changed_parts(
+    came: list[ShardSchema], went: list[ShardSchema]
+) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The parts of schemas that come to the pool and of those that go, without what stays.
+
+    A shard that changes its schema keeps most parts of it: their numbers of uses stay.
+    """
+    new = [[*schema.schema.columns, *_rest(schema)] for schema in came]
+    gone = [[*schema.schema.columns, *_rest(schema)] for schema in went]
+    if len(came) != 1 or len(went) != 1:
+        return new, gone
+    here, there = came[0].schema.columns, went[0].schema.columns
+    both = {*map(id, here)}.intersection(map(id, there))
+    rest = zip(_rest(came[0]), _rest(went[0]), strict=True)
+    pairs = [(now, was) for now, was in rest if now is not was]
+    new = [[*(c for c in here if id(c) not in both), *(now for now, _ in pairs)]]
+    gone = [[*(c for c in there if id(c) not in both), *(was for _, was in pairs)]]
+    return new, gone
 
 
-def _parts_of(schema: ShardSchema) -> list[Any]:
-    """The parts that schemas share: the columns, the identities, then the other table fields."""
-    table = schema.schema
-    return [*table.columns, schema.ids, *(getattr(table, name) for name in _REST)]
+def _rest(schema: ShardSchema) -> tuple[Any, ...]:
+    """The parts that schemas share besides the columns: the identities, the other table fields."""
+    return (schema.ids, *_fields(schema.schema))
 
 
-def _schema_of_parts(schema: ShardSchema, parts: list[Any]) -> ShardSchema:
-    columns, (ids, *rest) = tuple(parts[: len(schema.ids)]), parts[len(schema.ids) :]
-    return ShardSchema(TableSchema(columns, **dict(zip(_REST, rest, strict=True))), ids)
+def _of_pooled_parts(parts: Any, schema: ShardSchema, own: list[Any]) -> ShardSchema:
+    """The schema with the pool's objects for its parts.
+
+    Args:
+        parts: The pool's; one more use of each part in ``own`` is counted.
+        schema: A schema that comes to the pool.
+        own: Its parts that may not be the pool's objects.
+    """
+    pooled: dict[int, Any] = {}
+    for part in own:
+        known, count = parts.get(part, (part, 0))
+        parts[known] = (known, count + 1)
+        if known is not part:
+            pooled[id(part)] = known
+    if not pooled:
+        return schema
+    columns, (ids, *rest) = schema.schema.columns, _rest(schema)
+    table = TableSchema(
+        tuple(pooled.get(id(column), column) for column in columns),
+        **{n: pooled.get(id(part), part) for n, part in zip(_REST, rest, strict=True)},
+    )
+    return ShardSchema(table, pooled.get(id(ids), ids))

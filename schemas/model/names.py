@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 SIGNAL_TABLE = "signals"
 SIGNAL_DATABASE_PREFIX = "shardmerge_"
@@ -54,6 +55,7 @@ def quote_identifier(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+@lru_cache(maxsize=8_192)
 def matches(pattern: str, name: str) -> bool:
     """Whether an expression matches a whole name as Debezium reads it, whatever the case.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .charsets import default_collation
+from .frozen import Hashed, hashed_once
 
 
+@hashed_once
 @dataclass(frozen=True, slots=True)
-class ServerContext:
+class ServerContext(Hashed):
     """The properties of a server that the meaning of its statements depends on.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from .frozen import Hashed, hashed_once
+from .frozen import Hashed, hashed_once, made_at_once
 from .types import ColumnType
 
 
@@ -44,6 +44,7 @@ class Generated:
     stored: bool
 
 
+@made_at_once
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class Column(Hashed):
@@ -103,6 +104,7 @@ class IndexPart:
     descending: bool = False
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class Index:
     """An index; the primary key is the one named ``PRIMARY``.
@@ -156,6 +158,7 @@ class ForeignKey:
     on_update: str = ""
 
 
+@made_at_once
 @hashed_once
 @dataclass(frozen=True, slots=True)
 class TableSchema(Hashed):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .frozen import made_at_once
+
 INTEGER_NAMES = ("tinyint", "smallint", "mediumint", "int", "bigint")
 """From narrow to wide."""
 TEXT_NAMES = ("tinytext", "text", "mediumtext", "longtext")
@@ -26,6 +28,7 @@ WITHOUT_LITERAL_DEFAULT = frozenset({*TEXT_NAMES, *BLOB_NAMES, "json", *SPATIAL_
 """MySQL refuses a literal as the default of these types; when not strict, it drops the literal."""
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class ColumnType:
     """A column type in its one canonical form; only ``normalize`` and the grammar build it.

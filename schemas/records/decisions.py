@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from shardmerge.schemas.model.actions import Action
 from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.frozen import made_at_once
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.position import SourcePosition
@@ -45,6 +46,7 @@ class Binding:
     writable: bool = True
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class TargetStatement:
     """One statement for the target: DDL, or a change of rows.
@@ -144,6 +146,7 @@ class Fixup:
     code: str = ""
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The one answer to one schema change or command; key ``(target, version)``.
@@ -227,6 +230,7 @@ class Decision:
         return tuple(release.shard for release in self.releases)
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class JoinedSchema:
     """The joined schema of a target after its latest decision; key: target.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shardmerge.schemas.model.frozen import made_at_once
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
@@ -38,6 +39,7 @@ class ChangeId:
         return f"{self.source}@{self.offset}.{self.ordinal}"
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
     """What one DDL statement does to one shard: the tracker's output, the coordinator's input.

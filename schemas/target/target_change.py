@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import CopyMoves
 from shardmerge.schemas.lattice.type_join import TypeRules
-from shardmerge.schemas.model.frozen import replace
+from shardmerge.schemas.model.frozen import made_at_once, replace
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column, Index, IndexPart, TableSchema
 from shardmerge.schemas.target.dialects.dialect import Dialect
@@ -16,6 +16,7 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from .target_table import TargetSchema
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class TargetChange:
     """The arguments of one run of ``diff``, and what follows from them.
@@ -131,6 +132,8 @@ def in_order_of_computing(
     A generated column may name only earlier generated columns, so their depth orders them. Columns
     of the same depth keep their order.
     """
+    if all(columns[column_id].generated is None for column_id in ids):
+        return list(ids)
     by_name = {column.name.lower(): column for column in columns.values()}
 
     def depth(column: Column) -> int:

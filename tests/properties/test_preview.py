@@ -175,7 +175,7 @@ def fed(
         for event in events:
             found += agents.decide(event)
         if events:
-            places[step.shard.source] = place.later(len(events))
+            places[step.shard.source] = place.after(events)
     return found
 
 

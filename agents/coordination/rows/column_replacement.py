@@ -21,7 +21,6 @@ from shardmerge.schemas.effects.row_effects import unknown_effects
 from shardmerge.schemas.effects.value_changes import keeps_values
 from shardmerge.schemas.lattice.join_index import JoinIndex
 from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId
@@ -161,7 +160,7 @@ def values_to_read_again(
     for name, shard in new.shards.items() if renewed else ():
         effects = known.get(name, shard.hold.effects if shard.hold else ())
         anew = {effect.id for effect in effects if effect.anew}
-        columns = of_shard(shard.real.columns) if shard.real else ()
+        columns = shard.real.own_columns if shard.real else ()
         without = anew | shard.left_out
         kept = [c for c in columns if c.id in renewed and c.id not in without]
         if kept:

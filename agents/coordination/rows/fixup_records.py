@@ -9,7 +9,6 @@ from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.effects.row_effects import moved_rows
 from shardmerge.schemas.lattice.joined import ShardSchema
-from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import ExistingRows
@@ -151,4 +150,4 @@ def moved_warnings(change: SchemaChange) -> list[CodedText]:
 
 def columns_of(schema: ShardSchema | None) -> tuple[ShardColumn, ...]:
     """The columns of a schema; none without one."""
-    return of_shard(schema.columns) if schema else ()
+    return schema.own_columns if schema else ()

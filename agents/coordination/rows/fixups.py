@@ -85,7 +85,9 @@ def with_fixups(
     effects |= _behind_a_passed_gate(new, decision.released, effects)
     new = _carried(new, effects)
     moved = [name for name in effects if name in new.shards and not new.shards[name].hold]
-    had = [column for column in old.columns if column.id not in renewed]
+    had: Sequence[ShardColumn] = old.columns
+    if renewed:
+        had = [column for column in old.columns if column.id not in renewed]
     given_up = _given_up(old, new, moved)
     fills = next_fills(old.fills, had, new.columns, given_up)
     # A rename by copying has two columns: some rows have the values in one, some in the other.
@@ -125,11 +127,9 @@ def with_fixups(
         if fixup.kind is FixupKind.HOLD and not new.shards[fixup.shard].paused:
             new = new.with_shard(replace(new.shards[fixup.shard], paused=True))
             decision = replace(decision, pauses=tuple(sorted((*decision.pauses, fixup.shard))))
-    decision = replace(
-        warned(decision, told),
-        fixups=tuple(fixups),
-        renewed=renewed_behind_gate(old.shards.get(change.shard) if change else None, now),
-    )
+    behind = renewed_behind_gate(old.shards.get(change.shard) if change else None, now)
+    if told or fixups or behind:
+        decision = replace(warned(decision, told), fixups=tuple(fixups), renewed=behind)
     return Step(new, decision, step.joined)
 
 
@@ -255,7 +255,8 @@ def _behind_a_passed_gate(
 
 def _that_count(shard: ShardState) -> tuple[ShardColumn, ...]:
     """The columns of a shard that is not held, without those that are left out of its rows."""
-    return tuple(item for item in columns_of(shard.real) if item.id not in shard.left_out)
+    columns, left_out = columns_of(shard.real), shard.left_out
+    return tuple(c for c in columns if c.id not in left_out) if left_out else columns
 
 
 def _carried(state: TargetState, effects: dict[ShardId, tuple[RowEffect, ...]]) -> TargetState:

@@ -42,9 +42,11 @@ def leftover_effects(
     Returns:
         Shard → an effect for each such column, with the target's name of it.
     """
-    before = {item.id: item.column for item in old.columns}
     debts = {s.subjects[0] for s in statements if s.kind is StatementKind.CONTRACTING}
     debts -= {s.subjects[0] for s in statements if s.kind is StatementKind.SWITCHING}
+    if not debts:
+        return {}
+    before = {item.id: item.column for item in old.columns}
     narrower = [
         item
         for item in new.columns

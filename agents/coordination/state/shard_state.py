@@ -8,7 +8,7 @@ from shardmerge.schemas.effects.row_effect import RowEffect
 from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.origin_columns import own_schema
-from shardmerge.schemas.model.frozen import replace
+from shardmerge.schemas.model.frozen import made_at_once, replace
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
@@ -52,6 +52,7 @@ class Pending:
     position: SourcePosition
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class Hold:
     """Why a shard stands at its gate.
@@ -75,6 +76,7 @@ class Hold:
     code: str = ""
 
 
+@made_at_once
 @dataclass(frozen=True, slots=True)
 class ShardState:
     """One live shard.
@@ -120,11 +122,15 @@ class ShardState:
             return schema
         return effective_when(schema, self.actual, self.effective)
 
+    def counting(self, schema: ShardSchema) -> tuple[ShardSchema, ShardSchema | None]:
+        """``effective`` and ``actual`` when it has this schema."""
+        counts = self.effective_when(schema)
+        return counts, None if counts is schema or counts == schema else schema
+
     def having(self, schema: ShardSchema, hold: Hold | None = None) -> ShardState:
         """The shard after a change that leads to this schema was executed on the target."""
-        counts = self.effective_when(schema)
-        actual = None if counts == schema else schema
-        return replace(self, effective=counts, actual=actual, hold=hold)
+        effective, actual = self.counting(schema)
+        return replace(self, effective=effective, actual=actual, hold=hold)
 
     @property
     def left_out(self) -> frozenset[str]:

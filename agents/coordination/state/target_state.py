@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from immutables import Map
@@ -103,7 +104,7 @@ class TargetState:
     @property
     def type_rules(self) -> TypeRules:
         """How the types of one column are joined."""
-        return TypeRules(self.policies.types, self.defaults)
+        return _type_rules(self.policies.types, self.defaults)
 
     def policies_of_route(self, route: RoutePolicies) -> RoutePolicies:
         """A route's policies, replaced where an operator set one for the target."""
@@ -114,9 +115,11 @@ class TargetState:
 
     def following(self, policies: RoutePolicies) -> TargetState:
         """The state with these policies; a target that exists keeps its origin columns."""
-        if self.shards or self.schema is not None:
-            policies = replace(policies, origin=self.policies.origin)
-        return self if policies == self.policies else replace(self, policies=policies)
+        kept = self.policies.origin
+        if policies.origin is not kept and (self.shards or self.schema is not None):
+            policies = replace(policies, origin=kept)
+        same = policies is self.policies or policies == self.policies
+        return self if same else replace(self, policies=policies)
 
     def after(
         self,
@@ -133,9 +136,20 @@ class TargetState:
             schema: What the shard has; None when it counts as before, because it is held.
             hold: Why it stands, if it does.
         """
-        known = self.shards.get(shard) or ShardState(shard, None, position, self.version)
-        known = replace(known, position=position, version=self.version)
-        return replace(known, hold=hold) if schema is None else known.having(schema, hold)
+        known = self.shards.get(shard)
+        if known is None:
+            known = ShardState(shard, None, position, self.version)
+        effective, actual = known.effective, known.actual
+        if schema is not None:
+            effective, actual = known.counting(schema)
+        return replace(
+            known,
+            position=position,
+            version=self.version,
+            effective=effective,
+            actual=actual,
+            hold=hold,
+        )
 
     def with_shard(self, shard: ShardState) -> TargetState:
         """The state with that shard as given."""
@@ -147,6 +161,8 @@ class TargetState:
 
     def opened(self) -> list[ShardState]:
         """The held shards whose schema is known: the end of the conflict releases them."""
+        if not self.held:
+            return []
         held = (self.shards[shard] for shard in sorted(self.held))
         return [shard for shard in held if shard.hold and shard.hold.post]
 
@@ -243,6 +259,10 @@ def assembled(state: TargetState, shards: Iterable[ShardState]) -> TargetState:
     )
 
 
+_type_rules = lru_cache(maxsize=64)(TypeRules)
+"""Equal rules are one object, so that comparing them is cheap."""
+
+
 def _heads(shard: ShardState | None) -> tuple[Made, ...]:
     head = shard.head if shard else None
     return () if head is None else (head,)
@@ -272,6 +292,10 @@ _NONE: frozenset[str] = frozenset()
 
 def _pooled(shard: ShardState, pool: SchemaPool) -> ShardState:
     """The shard with the pool's objects for its schemas."""
+    if shard.hold is None and shard.actual is None:
+        only = shard.effective
+        pooled = None if only is None else pool.one(only)
+        return shard if pooled is only else replace(shard, effective=pooled)
 
     def one(schema: ShardSchema | None) -> ShardSchema | None:
         return None if schema is None else pool.one(schema)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pickle
 from dataclasses import dataclass, field
 
 import pytest
 
-from shardmerge.schemas.model.frozen import Hashed, hashed_once, replace
+from shardmerge.schemas.model.frozen import Hashed, hashed_once, made_at_once, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,25 @@ class Place(Hashed):
     y: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Usual:
+    x: int
+    y: int = 1
+    z: list[int] = field(default_factory=list)
+    known: int | None = field(default=None, init=False)
+    last: str = field(default="", kw_only=True)
+
+
+@made_at_once
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    x: int
+    y: int = 1
+    z: list[int] = field(default_factory=list)
+    known: int | None = field(default=None, init=False)
+    last: str = field(default="", kw_only=True)
+
+
 @pytest.mark.parametrize(
     ("value", "changes"),
     [
@@ -120,3 +140,34 @@ def test_a_hash_is_computed_once_and_not_copied():
     assert hash(replace(value, y=2)) == hash(Place(1, 2)) != hash(value)
     assert pickle.loads(pickle.dumps(value)) == value
     assert {Place(1): "found"}[value] == "found"
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((0,), {}), ((0, 2, [3]), {}), ((0,), {"z": [4], "last": "a"}), ((), {"x": 5, "y": 6})],
+)
+def test_a_value_made_at_once_is_that_of_the_standard_library(values, named):
+    made, usual = AtOnce(*values, **named), Usual(*values, **named)
+    assert dataclasses.astuple(made) == dataclasses.astuple(usual)
+    assert type(made) is AtOnce
+    assert made.z is not AtOnce(0).z
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert replace(made, x=7) == dataclasses.replace(made, x=7) != made
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.x = 8  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("values", "named"), [((), {}), ((1, 2, [], 4), {}), ((1,), {"a": 2})])
+def test_a_value_made_at_once_takes_the_same_arguments(values, named):
+    with pytest.raises(TypeError):
+        Usual(*values, **named)
+    with pytest.raises(TypeError):
+        AtOnce(*values, **named)
+    usual, made = inspect.signature(Usual), inspect.signature(AtOnce)
+    assert [*made.parameters] == [*usual.parameters]
+
+
+@pytest.mark.parametrize("kind", [Open, Checked])
+def test_a_class_whose_values_cannot_be_made_field_by_field_is_refused(kind):
+    with pytest.raises(TypeError, match="__post_init__"):
+        made_at_once(kind)
