@@ -28,6 +28,7 @@ Source: docs/explanation/joined-schema.md, docs/explanation/offset-barrier.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.copied_columns import NO_MOVES, CopyMoves
@@ -35,8 +36,8 @@ from shardmerge.schemas.lattice.type_join import WIDE, TypeRules
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import TableSchema
-from shardmerge.schemas.records.decisions import TargetStatement
+from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.records.decisions import Binding, TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
@@ -49,6 +50,9 @@ from .target_change import TargetChange, in_order_of_computing
 from .target_table import TargetSchema
 
 __all__ = ["CannotRender", "diff"]
+
+_MOST_CHANGES = 512
+"""Changes of a target whose statements are remembered."""
 
 
 def diff(
@@ -81,17 +85,103 @@ def diff(
     Returns:
         The statements, none when nothing changes; or why the target cannot be brought to ``to``.
     """
-    write = StatementWriter(target, to, dialect)
     if from_schema is None:
+        write = StatementWriter(target, to, dialect)
         write.create()
         return write.result
+    if not (copies.renamed or copies.merges):
+        found = _remembered(from_schema, from_columns, to, target, (dialect, types))
+        if found is not None:
+            return found
     change = TargetChange.of(
         from_schema, from_columns, to, dialect, copies=copies, renewed=renewed, types=types
     )
+    return _written(change, target)
+
+
+def _written(
+    change: TargetChange, target: TargetTable
+) -> tuple[TargetStatement, ...] | CannotRender:
     moves = column_moves(change)
     if isinstance(moves, CannotRender):
         return moves
-    return _Diff(change, moves, write).run()
+    return _Diff(change, moves, StatementWriter(target, change.to, change.dialect)).run()
+
+
+def _remembered(
+    from_schema: TableSchema,
+    from_columns: Sequence[ShardColumn],
+    to: TargetSchema,
+    target: TargetTable,
+    rules: tuple[Dialect, TypeRules],
+) -> tuple[TargetStatement, ...] | CannotRender | None:
+    """What ``diff`` gives, if the same columns changed alike before; else it is remembered.
+
+    Identities do not count for it, because they are different when each shard in turn adds a column
+    and drops it again: only their bindings are in the statements. None when the answer depends on
+    ``renewed``.
+    """
+    ids = [column.id for column in from_columns]
+    places = {column_id: place for place, column_id in enumerate(ids)}
+    for column in to.columns:
+        if column.id not in places:
+            places[column.id] = len(ids)
+            ids.append(column.id)
+    found = _with_places(
+        (from_schema, tuple([column.column for column in from_columns])),
+        (to.schema, tuple([(places[column.id], column.column) for column in to.columns])),
+        (
+            frozenset([places[column_id] for column_id in to.ours if column_id in places]),
+            frozenset([places[column_id] for column_id in to.partial if column_id in places]),
+        ),
+        (to.notes, to.refusal),
+        (target, *rules),
+    )
+    if found is None or isinstance(found, CannotRender):
+        return found
+    return tuple(
+        replace(
+            statement,
+            binds=tuple(
+                Binding(ids[int(bind.column_id)], bind.name, bind.writable)
+                for bind in statement.binds
+            ),
+        )
+        if statement.binds
+        else statement
+        for statement in found
+    )
+
+
+class _RenewalAskedError(Exception):
+    """The statements depend on whether shards have dropped a column and added it again."""
+
+
+@lru_cache(maxsize=_MOST_CHANGES)
+def _with_places(
+    was: tuple[TableSchema, tuple[Column, ...]],
+    now: tuple[TableSchema, tuple[tuple[int, Column], ...]],
+    of_columns: tuple[frozenset[int], frozenset[int]],
+    of_table: tuple[tuple[tuple[str, str], ...], CannotRender | None],
+    rules: tuple[TargetTable, Dialect, TypeRules],
+) -> tuple[TargetStatement, ...] | CannotRender | None:
+    """The statements, with numbers instead of identities; see ``_remembered``."""
+
+    def renewed(column_id: str) -> bool:
+        raise _RenewalAskedError(column_id)
+
+    target, dialect, types = rules
+    ours, partial = (frozenset(map(str, places)) for places in of_columns)
+    columns = tuple(ShardColumn(str(place), column) for place, column in now[1])
+    to = TargetSchema(now[0], columns, ours, *of_table, partial)
+    from_columns = [ShardColumn(str(place), column) for place, column in enumerate(was[1])]
+    change = TargetChange.of(
+        was[0], from_columns, to, dialect, copies=NO_MOVES, renewed=renewed, types=types
+    )
+    try:
+        return _written(change, target)
+    except _RenewalAskedError:
+        return None
 
 
 class _Diff:

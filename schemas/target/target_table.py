@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, TypeAlias, cast
 
 from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
 from shardmerge.schemas.model.coded_text import CodedText
@@ -16,6 +18,11 @@ from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, LeftOut, Place
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
+_MOST_DIALECTS = 16
+_MOST_COLUMNS = 4_096
+"""Columns whose fitted forms are remembered, for each dialect."""
+_MOST_TABLES = 512
+"""Tables that are remembered with the dialect's answers."""
 _MAX_TABLE_CHARACTERS = MAX_NAME_CHARACTERS - len("_chk_4294967295")
 
 
@@ -122,10 +129,20 @@ def target_schema(
         indexes=fitting.indexes([primary] if key else [], schema),
         checks=fitting.checks(table),
     )
-    fitting.refusal = fitting.refusal or dialect.refusal(schema, has_key=bool(key))
+    schema, refusal = _answered(cast("Hashable", dialect), schema, has_key=bool(key))
+    fitting.refusal = fitting.refusal or refusal
     ours = frozenset(c.id for c in columns.values() if c.needs_zero_value)
     partial = frozenset(c.id for c in columns.values() if c.partial)
     return TargetSchema(schema, placed, ours, tuple(fitting.notes), fitting.refusal, partial)
+
+
+@lru_cache(maxsize=_MOST_TABLES)
+def _answered(
+    dialect: Any, schema: TableSchema, *, has_key: bool
+) -> tuple[TableSchema, CannotRender | None]:
+    """One object for all equal tables, and why the dialect cannot have the table."""
+    refusal: CannotRender | None = dialect.refusal(schema, has_key=has_key)
+    return schema, refusal
 
 
 def _subject_of(check: Check) -> str:
@@ -168,6 +185,7 @@ class _Fitting:
         is_new: bool,
     ) -> None:
         self._joined, self._before, self._dialect = joined, before, dialect
+        self._fitted = _fitting_by(cast("Hashable", dialect))
         self._comments, self._is_new = comments, is_new
         self._primary = {column_id for column_id, _ in joined.key}
         self._unique = {n.lower() for i in joined.indexes if i.is_unique for n in i.columns}
@@ -188,28 +206,17 @@ class _Fitting:
         comment = self._comments.get(joined.id, kept)
         if comment != column.comment:
             column = replace(column, comment=comment)
-        if joined.needs_zero_value:
-            # The default shows the dialect that rows leave the column out.
-            column = replace(column, default=self._dialect.zero_value(column.type))
-        elif column.nullable and column.default is None and column.generated is None:
-            column = replace(column, default=NULL_DEFAULT)
         unique = "unique" if column.name.lower() in self._unique else ""
-        place = Place(
-            key="primary" if joined.id in self._primary else unique,
+        found, notes, refusal = self._fitted(
+            column,
+            "primary" if joined.id in self._primary else unique,
+            previous,
             optional=joined.partial or joined.derived,
-            previous=previous,
+            zero=joined.needs_zero_value,
             is_new_table=self._is_new,
         )
-        fitted = self._dialect.fit_column(column, place)
-        if isinstance(fitted, CannotRender):
-            self.refusal = self.refusal or fitted
-            return column
-        notes = fitted.notes
-        found = fitted.column
-        if joined.needs_zero_value and found.is_required:
-            found = replace(found, nullable=True, default=NULL_DEFAULT)
-            notes += ("the target takes no default for it, rows without it get NULL",)
-        self.notes += [(f"column:{column.name.lower()}", text) for text in notes]
+        self.refusal = self.refusal or refusal
+        self.notes += notes
         return found
 
     def indexes(self, primary: list[Index], schema: TableSchema) -> tuple[Index, ...]:
@@ -237,6 +244,56 @@ class _Fitting:
             else:
                 found.append(fitted)
         return tuple(found)
+
+
+_Fitted: TypeAlias = tuple[Column, tuple[tuple[str, str], ...], CannotRender | None]
+"""A column as the target has it, the notes on it, and why the target cannot have it."""
+
+
+@lru_cache(maxsize=_MOST_DIALECTS)
+def _fitting_by(dialect: Any) -> Callable[..., _Fitted]:
+    """The function that fits a column to the dialect, see ``_fitted``; it remembers its answers.
+
+    The shards of a target have few different columns, and most stay as they are when one changes.
+    """
+    return lru_cache(maxsize=_MOST_COLUMNS)(partial(_fitted, dialect))
+
+
+def _fitted(
+    dialect: Dialect,
+    column: Column,
+    key: str,
+    previous: Column | None,
+    *,
+    optional: bool,
+    zero: bool,
+    is_new_table: bool,
+) -> _Fitted:
+    """The column as the target has it.
+
+    Args:
+        dialect: The target's kind and version.
+        column: As it is joined.
+        key: See ``Place``.
+        previous: Likewise.
+        optional: Likewise.
+        zero: Whether rows leave the column out, and need a default that no shard has.
+        is_new_table: See ``Place``.
+    """
+    if zero:
+        # The default shows the dialect that rows leave the column out.
+        column = replace(column, default=dialect.zero_value(column.type))
+    elif column.nullable and column.default is None and column.generated is None:
+        column = replace(column, default=NULL_DEFAULT)
+    place = Place(key=key, optional=optional, previous=previous, is_new_table=is_new_table)
+    fitted = dialect.fit_column(column, place)
+    if isinstance(fitted, CannotRender):
+        return column, (), fitted
+    found, notes = fitted.column, fitted.notes
+    if zero and found.is_required:
+        found = replace(found, nullable=True, default=NULL_DEFAULT)
+        notes += ("the target takes no default for it, rows without it get NULL",)
+    return found, tuple((f"column:{column.name.lower()}", text) for text in notes), None
 
 
 def _named(check: Check, table: str) -> Check:
