@@ -20,6 +20,7 @@ import faust
 from shardmerge.agents.handling.record_group import MAX_BYTES
 from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import Carrier, GapCheck
+from shardmerge.agents.runtime.fetched_records import tell_empty_offsets
 from shardmerge.agents.runtime.lags import AgentLags
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
@@ -210,6 +211,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     worker.spinner = None
     standstill.watch()
     guard_requests(standstill.check)
+    tell_empty_offsets()
     worker.execute_from_commandline()
     return 0
 

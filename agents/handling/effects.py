@@ -73,13 +73,18 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """One record that an agent folds."""
+    """One record that an agent folds.
+
+    Attributes:
+        empty_since: From this offset on no record stands before this one; None: nobody knows.
+    """
 
     topic: str
     partition: int
     offset: int
     key: bytes | None
     value: bytes | None
+    empty_since: int | None = None
 
 
 Fold: TypeAlias = Callable[[Rows, SourceRecord], Effects]

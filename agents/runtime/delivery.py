@@ -7,9 +7,10 @@ Theory of operation, for records of one partition that came together (``Carrier.
    comes first after a restart, it is folded onto complete rows, and no later record's rows are
    lost.
 2. The source partition's journal row tells which of its records was folded last. That one and older
-   ones are skipped; a record after a gap is folded only if the gap holds no record (``GapCheck``),
-   else the worker stops before the acknowledgement, and the restart reads from the committed
-   offset.
+   ones are skipped; a record after a gap is folded only if the gap holds no record. The consumer
+   that brought the record knows that (``fetched_records``); where it does not, the gap is read
+   again (``GapCheck``). Else the worker stops before the acknowledgement, and the restart reads
+   from the committed offset.
 3. Each record is folded: a pure function of the record and of the rows that the records before it
    leave (``RecordGroup``). All effects of the records, the journals' rows among them, are put as
    one row, the records at hand, and this row's changelog record is awaited: from now on the effects
@@ -68,9 +69,9 @@ class SkippedRecords(InternalError):
 class GapCheck:
     """Tells whether offsets between two records hold records, by reading them again.
 
-    Transactions leave commit markers, so a gap in the offsets is usual. The check has its own
-    consumers, one per partition and apart from Faust's. The first record that they read from the
-    gap's start must be the record that just came.
+    It is needed where a consumer has not read on from the record before, such as after a restart.
+    The check has its own consumers, one per partition and apart from Faust's. The first record that
+    they read from the gap's start must be the record that just came.
     """
 
     def __init__(self, kafka: Kafka) -> None:
@@ -234,6 +235,8 @@ class Carrier:
 
     async def _check_gap(self, entry: JournalEntry | None, record: SourceRecord) -> None:
         start = 0 if entry is None else entry.offset + 1
+        if record.empty_since is not None and record.empty_since <= start:
+            return  # transactions leave commit markers, so such a gap is usual
         first = await self._gaps.first_record(record.topic, record.partition, start)
         if first < record.offset:
             log.error(
@@ -327,7 +330,12 @@ def _waiting(queue: Any) -> Iterator[Any]:
 def _record(event: Any) -> SourceRecord:
     message = event.message
     return SourceRecord(
-        message.topic, message.partition, message.offset, message.key, message.value
+        message.topic,
+        message.partition,
+        message.offset,
+        message.key,
+        message.value,
+        message.empty_since,
     )
 
 

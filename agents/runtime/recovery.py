@@ -104,6 +104,11 @@ class Consumer(driver.Consumer):  # type: ignore[misc]
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
+    def _to_message(self, tp: Any, record: Any) -> Any:
+        message = super()._to_message(tp, record)
+        message.empty_since = record.empty_since
+        return message
+
 
 class Transport(driver.Transport):  # type: ignore[misc]
     """Faust's transport with our consumer."""

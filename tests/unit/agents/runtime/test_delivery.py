@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -296,6 +296,30 @@ def test_a_gap_that_holds_a_record_stops_the_worker_before_the_acknowledgement()
     with pytest.raises(SkippedRecords, match="a record at 1 that did not come"):
         asyncio.run(carrier.handle(record(0, 2)))
     assert len(sent) == 2
+
+
+class Unread:
+    """Source topics that must not be read again."""
+
+    async def first_record(self, topic: str, partition: int, start_offset: int) -> int:
+        raise AssertionError(f"{topic} was read again from {start_offset} on")
+
+
+def test_a_gap_of_which_the_consumer_knows_that_it_is_empty_is_not_read_again():
+    sent: list[tuple[bytes, bytes]] = []
+    table, outputs = Table([], Killer(NEVER)), {"out": Output(Killer(NEVER), sent)}
+    carrier = Carrier(table, fold, Unread(), outputs)  # type: ignore[arg-type]
+    asyncio.run(carrier.handle(record(0, 0), replace(record(0, 2), empty_since=1)))
+    asyncio.run(carrier.handle(replace(record(0, 5), empty_since=3)))
+    assert [key for key, _ in sent if key != b"again"] == [b"0:0", b"0:2", b"0:5"]
+
+
+def test_a_gap_of_which_the_consumer_knows_only_the_end_is_read_again():
+    sent: list[tuple[bytes, bytes]] = []
+    table, outputs = Table([], Killer(NEVER)), {"out": Output(Killer(NEVER), sent)}
+    carrier = Carrier(table, fold, Gaps([[0, 1, 3]]), outputs)  # type: ignore[arg-type]
+    with pytest.raises(SkippedRecords, match="a record at 1 that did not come"):
+        asyncio.run(carrier.handle(record(0, 0), replace(record(0, 3), empty_since=2)))
 
 
 def test_records_before_a_gap_that_holds_a_record_are_performed():
