@@ -18,6 +18,7 @@ from typing import Any
 import faust
 
 from shardmerge.agents.handling.record_group import MAX_BYTES
+from shardmerge.agents.runtime.compression import compress_lightly
 from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import Carrier, GapCheck
 from shardmerge.agents.runtime.fetched_records import tell_empty_offsets
@@ -212,6 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     standstill.watch()
     guard_requests(standstill.check)
     tell_empty_offsets()
+    compress_lightly()
     worker.execute_from_commandline()
     return 0
 
