@@ -27,7 +27,9 @@ from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
 from shardmerge.agents.runtime.workers import add_coordinator, add_tracker
+from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.agents.status.view import StatusView
+from shardmerge.agents.web.connector_watch import ConnectorWatch, connect_of
 from shardmerge.agents.web.consumer import ViewReader
 from shardmerge.agents.web.ended_reader import EndedReader, tell_all
 from shardmerge.agents.web.present import KafkaPresent
@@ -76,6 +78,8 @@ def build_app(
         pipeline.kafka, viewed, view, format_, commands=topics.commands(pipeline).name
     )
 
+    connectors = ConnectorLog()
+
     carriers: dict[str, Carrier] = {}
 
     async def measured(ready: bool) -> list[Sample]:
@@ -97,6 +101,7 @@ def build_app(
             path=path,
             view=view,
             reader=reader,
+            connectors=connectors,
             present=present,
             measured=measured,
             send=send,
@@ -138,6 +143,7 @@ def build_app(
         worker_redirect_stdouts=False,
     )
     app.service(reader)
+    app.service(ConnectorWatch(connect_of(pipeline), connectors))
     if topics.page_topics(pipeline):
         app.service(ended)
     gaps = GapCheck(pipeline.kafka)

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shardmerge.cli.views.shapes import ConnectorState, Shape
+from shardmerge.cli.views.shapes import Shape
 from shardmerge.cli.views.text import plain_lines
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.plain import to_plain
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
@@ -19,6 +19,7 @@ from shardmerge.connectors.debezium.source_config import (
     keeping_snapshot,
 )
 from shardmerge.connectors.debezium.unread_types import refuse_unread
+from shardmerge.connectors.formats.connector_status import ConnectorStatus
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.marked_config import MARK
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of

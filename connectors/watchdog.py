@@ -36,10 +36,11 @@ from functools import partial
 from pathlib import Path
 
 from shardmerge.connectors.access.kafka import check_admitted
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.restarts import Restarts
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.event_log import logger
+from shardmerge.connectors.formats.connector_status import ConnectorStatus
 from shardmerge.connectors.log_lines import add_log_option, form_of, set_up
 from shardmerge.connectors.metrics.connector_states import ConnectorStates
 from shardmerge.connectors.metrics.endpoint import serve

@@ -36,6 +36,7 @@ from shardmerge.cli.views import call_shapes, decision_shapes, shapes
 from shardmerge.connectors.debezium import connector_resources
 from shardmerge.connectors.debezium.source_config import connector_config
 from shardmerge.connectors.debezium.value_limits import LIMITS
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.connectors.log_lines import LOG_FORMAT
 from shardmerge.connectors.metrics.catalog import PROCESSES
 from shardmerge.schemas.codes import registry
@@ -364,7 +365,7 @@ def record_sections() -> str:
 
 def json_sections() -> str:
     """The shapes of the command line's JSON."""
-    found: list[type] = []
+    found: list[type] = [ConnectorState]
     for module in (
         shapes, hold_shapes, decision_shapes, plan_shapes, load_shapes, drift_shapes,
         report_shapes, cutover_shapes, rebuild_shapes, move_shapes, call_shapes,

@@ -16,6 +16,7 @@ from aiohttp import web
 from shardmerge.agents.access.ended import EndedSessions, digest_of
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.preview.simulated_agents import AgentsState
+from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.agents.status.view import StatusView
 from shardmerge.agents.web.commanding import Send
 from shardmerge.agents.web.consumer import ViewReader
@@ -77,6 +78,8 @@ def status_web(
     of: Pipeline | None = None,
     send: Send | None = None,
     ended: ExampleEnded | None = None,
+    *,
+    connectors: ConnectorLog | None = None,
 ) -> StatusWeb:
     """The server, not started."""
 
@@ -91,6 +94,7 @@ def status_web(
         path=Path("/etc/shop.toml"),
         view=view,
         reader=reader,
+        connectors=connectors or ConnectorLog(),
         present=present,
         measured=measured,
         send=send or _refuses,
@@ -104,6 +108,7 @@ def served(
     present: Present | None = None,
     of: Pipeline | None = None,
     send: Send | None = None,
+    connectors: ConnectorLog | None = None,
 ) -> Iterator[str]:
     """Serve a view; gives the address.
 
@@ -112,6 +117,7 @@ def served(
         present: What the agents know; by default nothing.
         of: The pipeline; by default the example's, from whose pages nobody gives commands.
         send: Takes the commands.
+        connectors: What is known of the connectors; by default nothing.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -119,7 +125,7 @@ def served(
 
     async def start() -> tuple[web.AppRunner, int]:
         known = present or ExamplePresent(AgentsState())
-        server = status_web(view, known, of, send).web_app
+        server = status_web(view, known, of, send, connectors=connectors).web_app
         runner = web.AppRunner(server, access_log=None, shutdown_timeout=5)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -14,9 +14,10 @@ from shardmerge.agents.holds.reports import HoldReport
 from shardmerge.agents.preview.shapes import ShownPlan
 from shardmerge.agents.status.ages import age, moment, ms_of
 from shardmerge.agents.status.column_history import ColumnEvent
+from shardmerge.agents.status.connector_log import UNASKED, ConnectorsView
 from shardmerge.agents.status.execution import Stand, StandingGroup
 from shardmerge.agents.status.matrix import Cell, matrix
-from shardmerge.agents.status.overview import summary
+from shardmerge.agents.status.overview import connector_needs, summary
 from shardmerge.agents.status.timeline import changes, lanes, runs, timeline
 from shardmerge.agents.status.view import SinksView, TargetView
 from shardmerge.schemas.codes.registry import coded
@@ -36,6 +37,11 @@ MOST_OPEN = 100
 MOST_ENTRIES = 60
 """Decisions on one page."""
 
+_ORDER = (
+    "silent", "failing", "refused", "unread", "held", "changed", "disabled", "paused", "waiting",
+    "new", "flows",
+)  # fmt: skip
+"""The states of targets, the worst first."""
 _SIGNS = (
     (Cell.SAME, "✓", "as the target has it"),
     (Cell.MISSING, "–", "never had it"),
@@ -134,6 +140,7 @@ def overview_page(
     targets: Iterable[TargetView],
     ignored: Sequence[Decision] = (),
     sinks: SinksView | None = None,
+    connectors: ConnectorsView = UNASKED,
 ) -> str:
     """The page at ``/``.
 
@@ -142,18 +149,24 @@ def overview_page(
         targets: All targets.
         ignored: Decisions about statements that concern no shard, newest first.
         sinks: Where the sinks run; None when that is not known.
+        connectors: What is known of the pipeline's connectors.
     """
-    summaries = [summary(target, frame.now_ms) for target in targets]
-    order = ("silent", "failing", "refused", "held", "changed", "paused", "waiting", "new", "flows")
-    summaries.sort(key=lambda s: (not s.is_urgent, order.index(s.state), s.target.target))
+    summaries = [summary(target, frame.now_ms, connectors) for target in targets]
+    summaries.sort(key=lambda s: (not s.is_urgent, _ORDER.index(s.state), s.target.target))
     is_late = sinks is not None and is_silent(sinks.ts_ms, frame.now_ms)
     return filled(
         "overview.html",
         frame=frame, summaries=summaries, ignored=ignored, sinks=sinks, is_late=is_late,
+        connectors=connectors, connector_needs=list(connector_needs(connectors, frame.now_ms)),
     )  # fmt: skip
 
 
-def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str:
+def target_page(
+    frame: Frame,
+    target: TargetView,
+    asked: Asked = Asked(),
+    connectors: ConnectorsView = UNASKED,
+) -> str:
     """The page of one target."""
     entries = timeline(target, asked.older, MOST_ENTRIES)
     older = asked.older + MOST_ENTRIES
@@ -170,7 +183,7 @@ def target_page(frame: Frame, target: TargetView, asked: Asked = Asked()) -> str
         frame=frame,
         target=target,
         asked=asked,
-        summary=summary(target, frame.now_ms),
+        summary=summary(target, frame.now_ms, connectors),
         matrix=matrix(target, asked.search, every_column=asked.every_column, page=asked.page),
         plots=plots(target.samples),
         parts=parts(target.samples),

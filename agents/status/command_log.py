@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.records.decisions import Decision
-from shardmerge.schemas.records.operator_commands import OperatorCommand
+from shardmerge.schemas.records.decisions import Decision, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
 
 MAX_COMMANDS = 2_000
@@ -32,9 +32,13 @@ class CommandLog:
 
     _commands: dict[ChangeId, OperatorCommand] = field(default_factory=dict)
     _answers: dict[ChangeId, Decision] = field(default_factory=dict)
+    _switches: dict[TargetTable, dict[ChangeId, OperatorCommand]] = field(default_factory=dict)
+    """Target → its commands ``disable`` and ``enable``."""
 
     def add_command(self, command: OperatorCommand) -> None:
         """Note a command; its id must have the offset in the commands topic."""
+        if command.kind in (CommandKind.DISABLE, CommandKind.ENABLE):
+            self._switches.setdefault(command.target, {})[command.id] = command
         self._commands[command.id] = command
         if len(self._commands) > MAX_COMMANDS:
             del self._commands[min(self._commands)]
@@ -53,3 +57,13 @@ class CommandLog:
         return tuple(
             AnsweredCommand(self._commands[i], self._answers.get(i)) for i in reversed(found)
         )
+
+    def disabled(self, target: TargetTable) -> AnsweredCommand | None:
+        """The command ``disable`` that counts now, with its answer; None without one."""
+        switches = self._switches.get(target, {})
+        for i in sorted(switches, reverse=True):
+            answer = self._answers.get(i)
+            if answer is not None and answer.outcome is not Outcome.REFUSED:
+                disables = switches[i].kind is CommandKind.DISABLE
+                return AnsweredCommand(switches[i], answer) if disables else None
+        return None

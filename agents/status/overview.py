@@ -1,35 +1,50 @@
-"""The summary of a target: its state in one word, what needs somebody, and since when. Pure."""
+"""What needs somebody, and since when: of a target, and of the pipeline's connectors. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from shardmerge.connectors.formats.connector_status import connector_fault
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.drift import needs_somebody
 from shardmerge.schemas.records.progress import RENEWED_S, is_silent
 
+from .connector_log import UNASKED, ConnectorsView, SeenConnector
 from .rates import rates
 from .view import ShardView, TargetView
 
 _FRESH_MS = 30_000
 """An older rate is not the present one, because an idle sink reports seldom."""
-_URGENT = ("silent", "failing", "refused", "held", "changed")
+_URGENT = ("silent", "failing", "refused", "unread", "held", "changed")
 """States that end only when somebody does something."""
+_DOCS = "; see docs/how-to/monitor.md, ShardmergeConnectorFailed"
+_RESUME = (
+    "the watchdog's log says whether it holds the connector for a repair. If not, let it go on: "
+    "curl -X PUT http://CONNECT:8083/connectors/{state.name}/resume" + _DOCS
+)
+_RESTART = (
+    "remove the cause. The watchdog then restarts what failed, and without a watchdog this does: "
+    "shardmerge connect restart {state.source} --pipeline FILE" + _DOCS
+)
+_MAKE = "make it: shardmerge connect apply --pipeline FILE" + _DOCS
+_WAYS = {"PAUSED": _RESUME, "STOPPED": _RESUME, "missing": _MAKE}
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something about a target that an operator should know.
+    """Something about a target, or about the connectors, that an operator should know.
 
     Attributes:
-        state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``held``,
-            ``changed`` (the table was changed by hand), ``paused`` or ``waiting``.
+        state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``unread`` (a
+            source's connector does not run), ``held``, ``changed`` (the table was changed by hand),
+            ``disabled``, ``paused`` or ``waiting``; ``unknown``: Connect does not answer.
         what: A sentence; with a code if there is one.
         hint: What the operator can do; "" for none.
         since_ms: When it began, in milliseconds since 1970; 0 if that is not known.
         shards: The shards that it concerns, sorted.
+        source: The source that it concerns; "" for none, and for all.
     """
 
     state: str
@@ -37,6 +52,12 @@ class Need:
     hint: str
     since_ms: int
     shards: tuple[ShardId, ...] = ()
+    source: str = ""
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether it ends only when somebody does something."""
+        return self.state in _URGENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +73,8 @@ class TargetSummary:
         parked: Rows that wait, at most.
         rows_per_s: From the sink's last two reports; None if the last one is older than 30 seconds.
         lag_s: For how many seconds at least the oldest row has been waiting that is not applied;
-            None if that is not known, because the sink does not report.
+            None if that is not known, because the sink does not report, or because rows may wait
+            in a source that is not read.
     """
 
     target: TargetView
@@ -75,17 +97,19 @@ class TargetSummary:
     @property
     def is_urgent(self) -> bool:
         """Whether somebody has to do something."""
-        return any(need.state in _URGENT for need in self.needs)
+        return any(need.is_urgent for need in self.needs)
 
 
-def summary(target: TargetView, now_ms: int) -> TargetSummary:
+def summary(target: TargetView, now_ms: int, connectors: ConnectorsView = UNASKED) -> TargetSummary:
     """The summary of a target.
 
     Args:
         target: The target.
         now_ms: Milliseconds since 1970.
+        connectors: What is known of the pipeline's connectors.
     """
-    found = tuple(needs(target, now_ms))
+    found = tuple(needs(target, now_ms, connectors))
+    is_known = not any(need.state in ("silent", "unread") for need in found)
     progress = target.progress
     state = found[0].state if found else "flows" if progress else "new"
     latest = rates(target.samples)[-1:]
@@ -101,16 +125,32 @@ def summary(target: TargetView, now_ms: int) -> TargetSummary:
         parked=sum(s.parked for s in progress.shards if s.waiting) if progress else 0,
         rows=progress.rows if progress else 0,
         rows_per_s=latest[0].rows_per_s if fresh else None,
-        lag_s=target.samples[-1].lag_s(now_ms) if target.samples and state != "silent" else None,
+        lag_s=target.samples[-1].lag_s(now_ms) if target.samples and is_known else None,
     )
 
 
-def needs(target: TargetView, now_ms: int) -> Iterator[Need]:
+def connector_needs(connectors: ConnectorsView, now_ms: int) -> Iterator[Need]:
+    """What an operator should know about the pipeline's connectors.
+
+    Args:
+        connectors: What is known of them.
+        now_ms: Milliseconds since 1970.
+    """
+    if connectors.fault:
+        what = f"This worker does not know whether the connectors run: {connectors.fault}"
+        hint = connectors.hint or "see whether Connect's workers run, and their logs"
+        yield Need("unknown", coded(connectors.code, what), hint, connectors.since_ms)
+    for each in connectors.unread(now_ms):
+        yield _unread(each, ())
+
+
+def needs(target: TargetView, now_ms: int, connectors: ConnectorsView = UNASKED) -> Iterator[Need]:
     """What an operator should know about a target, the worst first.
 
     Args:
         target: The target.
         now_ms: Milliseconds since 1970.
+        connectors: What is known of the pipeline's connectors.
     """
     progress = target.progress
     yield from _silence(target, now_ms)
@@ -131,6 +171,10 @@ def needs(target: TargetView, now_ms: int) -> Iterator[Need]:
                 "",
                 statement.since_ms,
             )
+    for connector in connectors.unread(now_ms):
+        live = tuple(s.shard for s in target.live if s.shard.source == connector.state.source)
+        if live:
+            yield _unread(connector, live)
     yield from _standing("held", target.shards)
     for each in progress.drift if progress else ():
         if needs_somebody(each.kind):
@@ -141,6 +185,14 @@ def needs(target: TargetView, now_ms: int) -> Iterator[Need]:
                 f"shardmerge drift show {target.target} --pipeline FILE",
                 each.since_ms,
             )
+    if target.disabled is not None:
+        command = target.disabled.command
+        yield Need(
+            "disabled",
+            f"The target's schema stays as it is: {command.by or 'somebody'} disabled it",
+            f"shardmerge command enable --pipeline FILE --target {target.target}",
+            command.ts_ms,
+        )
     yield from _standing("paused", target.shards)
     groups: dict[tuple[str, str, str], list[tuple[ShardId, int]]] = {}
     standing = {s.shard for s in target.shards if s.state in ("held", "paused")}
@@ -151,6 +203,13 @@ def needs(target: TargetView, now_ms: int) -> Iterator[Need]:
     for (code, waiting, hint), shards in groups.items():
         since = min((ms for _, ms in shards if ms), default=0)
         yield Need("waiting", coded(code, waiting), hint, since, tuple(s for s, _ in shards))
+
+
+def _unread(connector: SeenConnector, shards: tuple[ShardId, ...]) -> Need:
+    state = connector.state
+    what = f"No new rows of source {state.source} come: {connector_fault(state)}"
+    hint = _WAYS.get(state.state, _RESTART).format(state=state)
+    return Need("unread", coded("SM-4313", what), hint, connector.since_ms, shards, state.source)
 
 
 def _silence(target: TargetView, now_ms: int) -> Iterator[Need]:

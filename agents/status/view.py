@@ -92,6 +92,7 @@ class TargetView:
     Attributes:
         samples: The sink's last reports, oldest first.
         rollouts: The latest changes of shards, equal ones together; the latest one first.
+        disabled: The command ``disable`` that counts now; None when the target follows its shards.
     """
 
     target: TargetTable
@@ -103,6 +104,7 @@ class TargetView:
     progress: SinkProgress | None
     samples: tuple[Sample, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
+    disabled: AnsweredCommand | None = None
 
     @property
     def held(self) -> tuple[ShardView, ...]:
@@ -291,6 +293,7 @@ class StatusView:
             progress=state.progress,
             samples=state.rates.samples(),
             rollouts=state.rollouts.found(),
+            disabled=self._commands.disabled(target),
         )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from shardmerge.agents.answers.plain import ErrorAnswer
 from shardmerge.agents.pages.render import Asked
-from shardmerge.agents.status.plain import ErrorAnswer
 from shardmerge.schemas.records.plain import to_plain
 
 HEADERS = {

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from shardmerge.agents.answers.plain import ErrorAnswer, holds_answer
 from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import HoldReport, hold_reports
 from shardmerge.agents.pages import render
@@ -16,7 +17,6 @@ from shardmerge.agents.preview.plan import numbered, planned
 from shardmerge.agents.preview.report import Asked, shown_plan
 from shardmerge.agents.preview.shapes import ShownPlan
 from shardmerge.agents.preview.simulated_agents import SimulatedAgents
-from shardmerge.agents.status.plain import ErrorAnswer, holds_answer
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.schemas.model.errors import ConfigError, ShardMergeError
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -16,6 +16,13 @@ from typing import Any
 from aiohttp import web
 
 from shardmerge.agents.access.calls import Asker
+from shardmerge.agents.answers.command_answers import (
+    CommandCall,
+    GivenAnswer,
+    call_of,
+    commands_answer,
+)
+from shardmerge.agents.answers.plain import ErrorAnswer
 from shardmerge.agents.holds.answers import Answers, fingerprint
 from shardmerge.agents.pages import render
 from shardmerge.agents.pages.command_pages import (
@@ -25,13 +32,6 @@ from shardmerge.agents.pages.command_pages import (
     commands_page,
 )
 from shardmerge.agents.pages.render import Frame
-from shardmerge.agents.status.command_answers import (
-    CommandCall,
-    GivenAnswer,
-    call_of,
-    commands_answer,
-)
-from shardmerge.agents.status.plain import ErrorAnswer
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.codes.registry import coded

@@ -13,10 +13,11 @@ from typing import Any
 from aiohttp import web
 from faust.web.drivers.aiohttp import Web as FaustWeb
 
+from shardmerge.agents.answers import openapi, plain
+from shardmerge.agents.answers.change_answers import changes_answer
 from shardmerge.agents.pages import render
 from shardmerge.agents.pages.asset_files import assets
-from shardmerge.agents.status import openapi, plain
-from shardmerge.agents.status.change_answers import changes_answer
+from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.agents.status.matrix import matrix
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.agents.status.view_metrics import view_samples
@@ -46,6 +47,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         path: Path of the pipeline file, for the commands on the pages.
         view: What the pages show.
         reader: Feeds the view.
+        connectors: What is known of the pipeline's connectors.
         present: Reads the agents' tables.
         measured: Returns the metrics that are not from the view. Its argument says whether the
             agents consume.
@@ -66,6 +68,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         path: Path,
         view: StatusView,
         reader: ViewReader,
+        connectors: ConnectorLog,
         present: Present,
         measured: Callable[[bool], Awaitable[Samples]],
         send: Send,
@@ -77,8 +80,9 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         self._access = pipeline.web.commands
         self._view = view
         self._reader = reader
+        self._connectors = connectors
         self._measured = measured
-        self._events = RevisionEvents(lambda: view.revision)
+        self._events = RevisionEvents(self._revision)
         self._admission = admission = Admission(pipeline, ended)
         self._answers = Turns()
         turns = Turns()
@@ -128,11 +132,14 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         # aiohttp waits for open answers before it stops.
         self.web_app.on_shutdown.append(self._events.end)
 
+    def _revision(self) -> int:
+        return self._view.revision + self._connectors.revision
+
     def _frame(self, request: web.Request) -> render.Frame:
         return render.Frame(
             self._pipeline,
             self._reader.caught_up,
-            self._view.revision,
+            self._revision(),
             _now_ms(),
             self._admission.visitor(request),
         )
@@ -140,7 +147,8 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
     async def _index(self, request: web.Request) -> web.Response:
         targets, ignored = self._view.targets(), self._view.ignored()[: plain.RECENT]
         frame, sinks = self._frame(request), self._view.sinks()
-        return html(await asyncio.to_thread(render.overview_page, frame, targets, ignored, sinks))
+        shown = (frame, targets, ignored, sinks, self._connectors.view)
+        return html(await asyncio.to_thread(render.overview_page, *shown))
 
     async def _target(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -149,7 +157,9 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             return html(render.missing_page(self._frame(request), name), status=404)
         asked = asked_of(request.query)
         frame = self._frame(request)
-        return html(await asyncio.to_thread(render.target_page, frame, target, asked))
+        return html(
+            await asyncio.to_thread(render.target_page, frame, target, asked, self._connectors.view)
+        )
 
     async def _asset(self, request: web.Request) -> web.Response:
         asset = assets().get(request.match_info["name"])
@@ -169,12 +179,15 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             _now_ms(),
             pipeline=self._pipeline,
             caught_up=self._reader.caught_up,
+            connectors=self._connectors.view,
         )
         return await self._answers.ask(lambda: json_answer(make()))
 
     async def _api_target(self, request: web.Request) -> web.Response:
-        now_ms = _now_ms()
-        return await self._target_answer(request, lambda of: plain.target_answer(of, now_ms))
+        now_ms, connectors = _now_ms(), self._connectors.view
+        return await self._target_answer(
+            request, lambda of: plain.target_answer(of, now_ms, connectors=connectors)
+        )
 
     async def _api_matrix(self, request: web.Request) -> web.Response:
         if fault := faulty(request.query):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shardmerge.cli.validation.table_facts import TableFacts
 from shardmerge.cli.views.shapes import PipelineStatus, ShardStatus, TargetStatus
-from shardmerge.cli.views.status import connector_fault
+from shardmerge.connectors.formats.connector_status import connector_fault
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.progress import RENEWED_S, is_silent

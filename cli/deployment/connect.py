@@ -15,8 +15,6 @@ from shardmerge.cli.options import json_option, pipeline_option
 from shardmerge.cli.parameters import complete_source, read_pipeline
 from shardmerge.cli.screen import print_json, show
 from shardmerge.cli.views.call_shapes import ConnectorAction
-from shardmerge.cli.views.reading import connector_state
-from shardmerge.cli.views.shapes import ConnectorState
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.debezium.connector_resources import (
@@ -25,6 +23,7 @@ from shardmerge.connectors.debezium.connector_resources import (
     manifests,
 )
 from shardmerge.connectors.deploy import deploy_connectors, prepare_sources
+from shardmerge.connectors.formats.connector_status import ConnectorState, connector_state
 from shardmerge.connectors.watchdog import main as watch_connectors
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 

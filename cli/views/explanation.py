@@ -13,6 +13,7 @@ from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.holds.contradictions import conflict_of, hold_kind, lacking, sides_of
 from shardmerge.agents.holds.shapes import WITHOUT, WayOut
 from shardmerge.agents.holds.ways_out import out_of_hold, out_of_pause
+from shardmerge.connectors.formats.connector_status import connector_fault
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.drift import MET_CODE
@@ -20,7 +21,7 @@ from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 
 from .picture import Picture, moment
 from .shapes import Cause, Explanation, StatementStatus
-from .status import connector_fault, open_statements, paused_by
+from .status import open_statements, paused_by
 from .target_log import TargetLog
 
 _VERSION = re.compile(r"reach version (\d+)")

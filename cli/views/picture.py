@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from shardmerge.agents.status.view import StatusView, TargetView
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.connectors.formats.stored_record import StoredRecord, iso_time
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
@@ -17,7 +18,7 @@ from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.schemas.records.topic_records import decision_of
 
-from .shapes import AgentsState, ConnectorState, TargetServer
+from .shapes import AgentsState, TargetServer
 
 
 @dataclass(slots=True)

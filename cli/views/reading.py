@@ -22,8 +22,8 @@ from shardmerge.cli.clients import (
 )
 from shardmerge.connectors.access.lease_names import NO_FUNCTION, Sinks, names_of, sinks_at
 from shardmerge.connectors.access.mysql import mysql_error
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus
-from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.connect.pipeline_connectors import pipeline_connectors
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.kafka.group_members import group_members
 from shardmerge.connectors.kafka.lease_group import lease_group, sinks_in_group
@@ -35,7 +35,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .picture import Picture, picture_of
-from .shapes import AgentsState, ConnectorState, TargetServer
+from .shapes import AgentsState, TargetServer
 
 Progress = Callable[[int, int], None]
 """Called with how many offsets were read, and of how many."""
@@ -160,33 +160,12 @@ def _connectors(pipeline: Pipeline) -> tuple[tuple[ConnectorState, ...], tuple[s
         rest = connect_rest(pipeline, patience_s=2.0)
     except ConfigError as error:
         return (), (str(error),)
-    found = []
     try:
-        for source in pipeline.sources:
-            name = connector_name(pipeline, source)
-            found.append(connector_state(source.name, name, rest.status(name)))
+        return pipeline_connectors(pipeline, rest), ()
     except ShardMergeError as error:
-        return tuple(found), (str(error),)
+        return (), (str(error),)
     finally:
         rest.close()
-    return tuple(found), ()
-
-
-def connector_state(source: str, name: str, told: ConnectorStatus | None) -> ConnectorState:
-    """A connector's state in one word. If only its task does not run, it is the task's state.
-
-    Args:
-        source: The source that it reads.
-        name: Of the connector.
-        told: What Connect says; None when it knows no such connector.
-    """
-    if told is None:
-        return ConnectorState(source, name, "missing")
-    states = [told.state, *(task.state for task in told.tasks)]
-    if told.state == "RUNNING" and not told.tasks:
-        states = ["UNASSIGNED"]
-    worst = next((state for state in states if state != "RUNNING"), "RUNNING")
-    return ConnectorState(source, name, worst, told.reason())
 
 
 def _target_server(pipeline: Pipeline, admin: AdminClient) -> TargetServer:

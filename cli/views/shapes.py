@@ -10,26 +10,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from shardmerge.agents.holds.shapes import ShownConflict, WayOut
+from shardmerge.connectors.formats.connector_status import ConnectorState
 
 from .decision_shapes import DecisionLine
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorState:
-    """One connector in Kafka Connect.
-
-    Attributes:
-        source: The source that it reads.
-        name: Its name in Kafka Connect.
-        state: ``RUNNING``, ``FAILED``, ``PAUSED``, ``STOPPED``, ``UNASSIGNED``, ``RESTARTING``, or
-            ``missing``. If only its task does not run, the task's state.
-        reason: The messages of its stack trace; "" when nothing failed.
-    """
-
-    source: str
-    name: str
-    state: str
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.status.ages import ms_of
 from shardmerge.agents.status.view import ShardView, TargetView, as_paused
+from shardmerge.connectors.formats.connector_status import connector_fault
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
@@ -22,15 +23,7 @@ from shardmerge.schemas.records.progress import (
 )
 
 from .picture import Decided, Picture, moment
-from .shapes import (
-    ConnectorState,
-    DriftStatus,
-    Failure,
-    PipelineStatus,
-    ShardStatus,
-    StatementStatus,
-    TargetStatus,
-)
+from .shapes import DriftStatus, Failure, PipelineStatus, ShardStatus, StatementStatus, TargetStatus
 from .text import short_time
 
 
@@ -233,9 +226,3 @@ def _silence(picture: Picture, target: TargetStatus) -> str:
     if not decided or not is_silent(min(decided), picture.at_ms):
         return ""
     return "the sink has not reported it yet"
-
-
-def connector_fault(connector: ConnectorState) -> str:
-    """What is wrong with a connector that does not run."""
-    reason = f": {connector.reason}" if connector.reason else ""
-    return f"connector {connector.name} is {connector.state}{reason}"

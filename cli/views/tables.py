@@ -11,18 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from shardmerge.agents.holds.shapes import ShownConflict
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.records.drift import DriftKind
 
 from .decision_shapes import DecisionLine
-from .shapes import (
-    ConnectorState,
-    Explanation,
-    PipelineStatus,
-    Shape,
-    ShownSchema,
-    TargetStatus,
-)
+from .shapes import Explanation, PipelineStatus, Shape, ShownSchema, TargetStatus
 from .text import OVERWRITTEN, drift_line, plain_lines, short_time, side_name
 
 _STYLES = {

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from shardmerge.agents.holds.shapes import WITHOUT, ShownConflict, Side
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.codes.registry import coded
 
 from .decision_shapes import DecisionLine
 from .shapes import (
-    ConnectorState,
     DriftStatus,
     Explanation,
     PipelineStatus,

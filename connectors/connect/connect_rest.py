@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +16,7 @@ import requests
 from shardmerge.connectors.access.http import session
 from shardmerge.connectors.access.tls_context import tls_fault
 from shardmerge.connectors.event_log import logger
+from shardmerge.connectors.formats.connector_status import ConnectorStatus, TaskStatus
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Connect
 
@@ -48,58 +48,6 @@ _REFUSED = (requests.codes.unauthorized, requests.codes.forbidden)
 _NO_ACCESS = "are user and password under [connect] of the pipeline file right?"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
-    """State of one task: ``RUNNING``, ``FAILED``, ``PAUSED``, ``UNASSIGNED``, ``RESTARTING``.
-
-    Attributes:
-        trace: The stack trace of a failed task, else "".
-    """
-
-    id: int
-    state: str
-    trace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorStatus:
-    """State of a connector and of its tasks. A connector that was just made has no tasks yet."""
-
-    name: str
-    state: str
-    tasks: tuple[TaskStatus, ...]
-    trace: str = ""
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the connector and all of its tasks run."""
-        return (
-            self.state == "RUNNING"
-            and bool(self.tasks)
-            and all(t.state == "RUNNING" for t in self.tasks)
-        )
-
-    @property
-    def is_failed(self) -> bool:
-        """Whether the connector or one of its tasks failed."""
-        return self.state == "FAILED" or any(t.state == "FAILED" for t in self.tasks)
-
-    def reason(self, lines: int = 4) -> str:
-        """The messages of the first trace, on one line; "" when nothing failed."""
-        traces = [self.trace, *(task.trace for task in self.tasks)]
-        return next((shorten_trace(trace, lines) for trace in traces if trace), "")
-
-
-def shorten_trace(trace: str, lines: int = 4) -> str:
-    """A Java stack trace without its frames: the messages, outermost first."""
-    messages = [
-        line.strip()
-        for line in trace.splitlines()
-        if line.strip() and not line.lstrip().startswith(("at ", "..."))
-    ]
-    return " / ".join(messages[:lines])
-
-
 class ConnectRest:
     """A client of one Connect cluster.
 
@@ -109,6 +57,7 @@ class ConnectRest:
     Args:
         url: Such as ``http://127.0.0.1:8083``; see ``Connect.url``.
         patience_s: How long workers that do not answer, or rebalance, are waited for.
+        timeout_s: How long one request may wait for a connection, and then for the answer.
         access: User, password and certificates.
 
     Attributes:
@@ -116,21 +65,29 @@ class ConnectRest:
     """
 
     def __init__(
-        self, url: str, *, patience_s: float = 60.0, access: Connect | None = None
+        self,
+        url: str,
+        *,
+        patience_s: float = 60.0,
+        timeout_s: float = _REQUEST_TIMEOUT_S,
+        access: Connect | None = None,
     ) -> None:
         access = access or Connect(url)
         self.url, *self._others = access.urls
         self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._session = session(access)
 
     @classmethod
-    def of(cls, connect: Connect, *, patience_s: float = 60.0) -> ConnectRest:
+    def of(
+        cls, connect: Connect, *, patience_s: float = 60.0, timeout_s: float = _REQUEST_TIMEOUT_S
+    ) -> ConnectRest:
         """A client of the pipeline file's cluster.
 
         Raises:
             ConfigError: A password or a file is not where the pipeline file says.
         """
-        return cls(connect.url, patience_s=patience_s, access=connect)
+        return cls(connect.url, patience_s=patience_s, timeout_s=timeout_s, access=connect)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -182,11 +139,20 @@ class ConnectRest:
         answer = self._call("GET", f"/connectors/{quote(name)}/status", missing_ok=True)
         if answer.status_code == requests.codes.not_found:
             return None
-        body = answer.json()
-        tasks = tuple(TaskStatus(t["id"], t["state"], t.get("trace", "")) for t in body["tasks"])
-        return ConnectorStatus(
-            name, body["connector"]["state"], tasks, body["connector"].get("trace", "")
-        )
+        return _status_of(name, answer.json())
+
+    def statuses(self) -> Mapping[str, ConnectorStatus]:
+        """The states of all connectors of the cluster; one that has not reported any is left out.
+
+        This is one request, however many connectors there are.
+        """
+        told = self._call("GET", "/connectors?expand=status").json()
+        # A connector that is deleted meanwhile has no status.
+        return {
+            name: _status_of(name, each["status"])
+            for name, each in told.items()
+            if "status" in each
+        }
 
     def wait_running(
         self, name: str, timeout_s: float = 60.0, *, past: ConnectorStatus | None = None
@@ -335,7 +301,7 @@ class ConnectRest:
         while True:
             try:
                 answer = self._session.request(
-                    method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S
+                    method, self.url + path, json=body, timeout=self._timeout_s
                 )
             except requests.RequestException as error:
                 fault = tls_fault(error)
@@ -359,6 +325,12 @@ class ConnectRest:
             self._others.append(self.url)
             self.url, unasked = self._others.pop(0), max(0, unasked - 1)
             time.sleep(_PAUSE_S)
+
+
+def _status_of(name: str, told: Mapping[str, Any]) -> ConnectorStatus:
+    tasks = tuple(TaskStatus(t["id"], t["state"], t.get("trace", "")) for t in told["tasks"])
+    connector = told["connector"]
+    return ConnectorStatus(name, connector["state"], tasks, connector.get("trace", ""))
 
 
 def _refusal_hint(objections: str, config: Mapping[str, str]) -> str:

@@ -24,8 +24,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.formats.connector_status import ConnectorStatus
 from shardmerge.connectors.repair.diagnosis.failures import FailedAt, Failure, failure_of
 from shardmerge.connectors.repair.diagnosis.statement_plan import misread_tables
 from shardmerge.connectors.repair.schema_history.history import is_before

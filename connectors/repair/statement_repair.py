@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from shardmerge.connectors.binlog.binlog_events import Logged, Statement, table_name, written_name
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus
 from shardmerge.connectors.event_log import logger
+from shardmerge.connectors.formats.connector_status import ConnectorStatus
 from shardmerge.connectors.repair.diagnosis.failures import FailedAt, Failure, failure_of
 from shardmerge.connectors.repair.diagnosis.statement_plan import (
     TableDescription,

@@ -23,13 +23,8 @@ from shardmerge.agents.holds.shapes import ShownConflict
 from shardmerge.agents.preview.shapes import ShownPlan
 from shardmerge.cli.main import main
 from shardmerge.cli.views.decision_shapes import DecisionLine
-from shardmerge.cli.views.shapes import (
-    ConnectorState,
-    Explanation,
-    PipelineStatus,
-    ShownSchema,
-    TargetStatus,
-)
+from shardmerge.cli.views.shapes import Explanation, PipelineStatus, ShownSchema, TargetStatus
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.local.line import Line
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.file import parse_pipeline

@@ -10,8 +10,9 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.formats.connector_status import ConnectorStatus
 from shardmerge.local.servers.mysql import PASSWORD, USER
 
 from .conftest import Play

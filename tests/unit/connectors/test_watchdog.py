@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.formats.connector_status import ConnectorStatus
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.watchdog import Watchdog

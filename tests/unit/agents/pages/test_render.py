@@ -18,7 +18,9 @@ from shardmerge.agents.pages.render import (
     overview_page,
     target_page,
 )
+from shardmerge.agents.status.connector_log import ConnectorLog, ConnectorsView
 from shardmerge.agents.status.view import SinksView, StatusView, TargetView
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -168,6 +170,57 @@ def test_the_overview_has_the_worst_target_first_and_says_how_many_need_somebody
 def test_an_overview_on_which_everything_flows_says_so():
     (items, _) = example().view.targets()
     assert "Everything flows: 1 target." in Tags(overview_page(FRAME, [items])).text
+
+
+def connectors(state: str, reason: str = "", seconds_ago: int = 9) -> ConnectorsView:
+    """What a worker knows of the connectors if that of ``s1`` is in a state."""
+    log = ConnectorLog()
+    runs = ConnectorState("s2", "shop.s2", "RUNNING")
+    failed = ConnectorState("s1", "shop.s1", state, reason)
+    log.take((failed, runs), NOW_MS - seconds_ago * 1000)
+    return log.view
+
+
+def test_an_overview_does_not_say_that_everything_flows_while_a_connector_does_not_run():
+    (items, _) = example().view.targets()
+    text = Tags(overview_page(FRAME, [items], connectors=connectors("RUNNING"))).text
+    assert "Everything flows: 1 target." in text
+    assert "All 2 connectors run." in text
+    evil = connectors("FAILED", EVIL)
+    text = Tags(overview_page(FRAME, [items], connectors=evil)).text
+    assert "Everything flows" not in text
+    assert "1 of 2 connectors does not run, so no new rows of s1 come." in text
+    assert "1 of 1 target needs somebody" in text
+    assert f"connector shop.s1 is FAILED: {EVIL}" in text
+    assert text.count("SM-4313") == 1
+    assert "for 9 s, since" in text
+    assert "shardmerge connect restart s1 --pipeline FILE" in text
+    assert "connectors run." not in text
+
+
+def test_a_target_whose_source_is_not_read_says_so():
+    text = Tags(target_page(FRAME, target_of(example(), ITEMS), Asked(), connectors("PAUSED"))).text
+    assert "All rows flow" not in text
+    assert "connector shop.s1 is PAUSED" in text
+    assert "Lag, at least not known" in text
+
+
+def test_a_failed_connector_is_told_before_there_is_a_target():
+    text = Tags(overview_page(FRAME, (), connectors=connectors("FAILED", "no binlog"))).text
+    assert "No decision yet" in text
+    assert "1 of 2 connectors does not run" in text
+    assert "connector shop.s1 is FAILED: no binlog" in text
+
+
+def test_an_overview_says_since_when_connect_does_not_answer():
+    log = ConnectorLog()
+    log.miss("Kafka Connect at http://c:1 cannot be reached", "", "SM-4304", NOW_MS - 60_000)
+    (items, _) = example().view.targets()
+    text = Tags(overview_page(FRAME, [items], connectors=log.view)).text
+    assert "Everything flows" not in text
+    assert "Kafka Connect does not answer since 2026-11-18" in text
+    assert "SM-4304: This worker does not know whether the connectors run" in text
+    assert "need somebody" not in text
 
 
 def test_the_overview_says_which_sink_writes_and_which_stand_by():

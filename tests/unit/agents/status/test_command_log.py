@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from shardmerge.agents.status import command_log
 from shardmerge.agents.status.command_log import CommandLog
+from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.example_pages import ITEMS, ORDERS, example, orders
@@ -56,3 +57,18 @@ def test_the_oldest_commands_are_dropped(monkeypatch):
         log.add_command(replace(SAID, id=ChangeId("shop.commands", offset)))
         log.add_answer(answer(offset))
     assert [each.command.id.offset for each in log.of(ORDERS)] == [3, 2]
+
+
+def test_a_refused_or_unanswered_switch_does_not_count():
+    log = CommandLog()
+    for offset, kind in enumerate((CommandKind.DISABLE, CommandKind.ENABLE, CommandKind.ENABLE)):
+        log.add_command(OperatorCommand(ChangeId("shop.commands", offset), ORDERS, kind))
+    assert log.disabled(ORDERS) is None
+    for offset, outcome in ((1, Outcome.REFUSED), (0, Outcome.NOOP)):
+        log.add_answer(replace(answer(offset), outcome=outcome))
+    found = log.disabled(ORDERS)
+    assert found is not None
+    assert found.command.id.offset == 0
+    assert log.disabled(ITEMS) is None
+    log.add_answer(replace(answer(2), outcome=Outcome.EMIT))
+    assert log.disabled(ORDERS) is None

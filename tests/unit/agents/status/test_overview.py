@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shardmerge.agents.status.overview import summary
+from shardmerge.agents.status.connector_log import UNASKED, ConnectorLog, ConnectorsView
+from shardmerge.agents.status.overview import connector_needs, summary
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.drift import Difference, DriftKind
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
+from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.example_pages import (
     ITEMS,
     NOW_MS,
@@ -13,15 +17,29 @@ from tests.example_pages import (
     ExampleLine,
     example,
     failing,
+    items,
     orders,
     pipeline,
 )
 
 
-def of(line: ExampleLine, target=ORDERS, now_ms: int = NOW_MS):
+def of(
+    line: ExampleLine,
+    target=ORDERS,
+    now_ms: int = NOW_MS,
+    connectors: ConnectorsView = UNASKED,
+):
     found = line.view.target(str(target))
     assert found is not None
-    return summary(found, now_ms)
+    return summary(found, now_ms, connectors)
+
+
+def looked(state: str, reason: str = "") -> ConnectorsView:
+    """What a worker knows if the connector of ``s1`` is in a state since 9 seconds."""
+    log = ConnectorLog()
+    runs = ConnectorState("s2", "shop.s2", "RUNNING")
+    log.take((ConnectorState("s1", "shop.s1", state, reason), runs), NOW_MS - 9_000)
+    return log.view
 
 
 def test_the_state_is_that_of_the_worst_need():
@@ -143,3 +161,78 @@ def test_a_table_that_was_changed_by_hand_needs_somebody_unless_it_does_no_harm(
     assert (told.state, need.since_ms) == ("changed", 5_000)
     assert need.what.startswith("column:c of the table was changed by hand: SM-6802: decided is")
     assert f"shardmerge drift show {ITEMS}" in need.hint
+
+
+def test_a_target_whose_rows_do_not_come_does_not_flow():
+    line = example()
+    assert of(line, ITEMS, connectors=looked("RUNNING")).state == "flows"
+    found = of(line, ITEMS, connectors=looked("FAILED", "the binlog is gone"))
+    assert (found.state, found.is_urgent) == ("unread", True)
+    [need] = found.needs
+    assert need.what == (
+        "SM-4313: No new rows of source s1 come: connector shop.s1 is FAILED: the binlog is gone"
+    )
+    assert "shardmerge connect restart s1 --pipeline FILE" in need.hint
+    assert "docs/how-to/monitor.md" in need.hint
+    assert (need.since_ms, need.source) == (NOW_MS - 9_000, "s1")
+    assert need.shards == (items(0), items(2))
+
+
+def test_the_lag_is_not_known_while_rows_can_wait_in_a_source():
+    line = example()
+    assert of(line, ITEMS).lag_s == 0.0
+    assert of(line, ITEMS, connectors=looked("PAUSED")).lag_s is None
+    assert of(line, connectors=looked("PAUSED")).lag_s is None  # a held shard is worse
+
+
+def test_a_source_without_shards_of_the_target_is_none_of_its_needs():
+    line = ExampleLine(pipeline())
+    line.table(items(0), "id INT PRIMARY KEY")
+    line.view.apply(SinkProgress(ITEMS, 1, 0, (), (), NOW_MS))
+    shard = items(0).source
+    other = ConnectorLog()
+    other.take([ConnectorState("s9", "shop.s9", "FAILED")], NOW_MS)
+    assert shard == "s1"
+    assert of(line, ITEMS, connectors=other.view).state == "flows"
+    assert [need.source for need in connector_needs(other.view, NOW_MS)] == ["s9"]
+
+
+def test_the_way_out_fits_the_state_of_the_connector():
+    ways = {
+        "FAILED": "connect restart s1",
+        "PAUSED": "/connectors/shop.s1/resume",
+        "STOPPED": "/connectors/shop.s1/resume",
+        "missing": "shardmerge connect apply",
+    }
+    for state, way in ways.items():
+        [need] = connector_needs(looked(state), NOW_MS)
+        assert way in need.hint
+
+
+def test_a_connect_that_does_not_answer_is_told_and_makes_no_target_bad():
+    log = ConnectorLog()
+    log.miss("Kafka Connect at http://connect:8083 cannot be reached", "", "SM-4304", 5)
+    [need] = connector_needs(log.view, NOW_MS)
+    assert (need.state, need.since_ms, need.is_urgent) == ("unknown", 5, False)
+    assert need.what.startswith("SM-4304: This worker does not know whether the connectors run")
+    assert of(example(), ITEMS, connectors=log.view).state == "flows"
+
+
+def test_a_disabled_target_is_a_need_until_it_is_enabled():
+    line = example()
+    give(line, CommandKind.DISABLE, 1)
+    found = of(line, ITEMS)
+    assert (found.state, found.is_urgent) == ("disabled", False)
+    assert found.needs[0].what == "The target's schema stays as it is: olga disabled it"
+    assert found.needs[0].hint == "shardmerge command enable --pipeline FILE --target merged.items"
+    assert found.since_ms == 1_000
+    give(line, CommandKind.ENABLE, 2)
+    assert of(line, ITEMS).state == "flows"
+
+
+def give(line: ExampleLine, kind: CommandKind, offset: int) -> None:
+    said = OperatorCommand(
+        ChangeId("shop.commands", offset), ITEMS, kind, by="olga", ts_ms=offset * 1_000
+    )
+    line.view.apply(said)
+    line.send(said)

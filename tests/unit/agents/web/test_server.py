@@ -12,7 +12,9 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from shardmerge.agents.preview.simulated_agents import AgentsState
+from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.agents.web import answers, asking, server
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from tests.example_pages import ORDERS, example
 from tests.served_pages import ExamplePresent, status_web
 
@@ -62,3 +64,12 @@ def test_the_changes_are_searched_and_come_in_pages() -> None:
     names = {n for c in found["changes"] for g in c["shards"] for n in g["shards"]}
     assert names == {"s2/app.orders_7"}
     assert asked(f"{path}?page=0").status == 400
+
+
+def test_an_open_page_is_stale_when_a_connector_has_another_state() -> None:
+    seen = ConnectorLog()
+    view = example().view
+    found = status_web(view, ExamplePresent(AgentsState()), connectors=seen)
+    before = found._revision()
+    seen.take([ConnectorState("s1", "shop.s1", "PAUSED")], 1)
+    assert found._revision() == before + 1

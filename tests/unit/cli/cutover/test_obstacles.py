@@ -15,7 +15,6 @@ from shardmerge.cli.cutover.obstacles import (
 from shardmerge.cli.validation.table_facts import Readings, TableFacts, facts_of
 from shardmerge.cli.views.shapes import (
     AgentsState,
-    ConnectorState,
     Failure,
     PipelineStatus,
     ShardStatus,
@@ -23,6 +22,7 @@ from shardmerge.cli.views.shapes import (
     TargetServer,
     TargetStatus,
 )
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
 from tests.unit.cli.views.pictures import ONE, TARGET, TWO, picture, recorded, reported
 

@@ -14,9 +14,12 @@ from shardmerge.cli.bundles import without_passwords
 from shardmerge.cli.deployment import connect as module
 from shardmerge.cli.main import main
 from shardmerge.cli.views.call_shapes import ConnectorAction
-from shardmerge.cli.views.shapes import ConnectorState
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, TaskStatus
 from shardmerge.connectors.debezium.connector_resources import ConnectorResource
+from shardmerge.connectors.formats.connector_status import (
+    ConnectorState,
+    ConnectorStatus,
+    TaskStatus,
+)
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.text import pipeline_text

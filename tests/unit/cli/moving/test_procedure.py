@@ -18,8 +18,9 @@ from shardmerge.cli.moving.resumption import NewBinlog
 from shardmerge.cli.moving.source_table import with_source
 from shardmerge.connectors.binlog.binlog_events import RowsEvent
 from shardmerge.connectors.binlog.gtids import gtids_of
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.source_config import connector_config
+from shardmerge.connectors.formats.connector_status import ConnectorStatus, TaskStatus
 from shardmerge.connectors.repair.marked_config import MARK
 from shardmerge.schemas.model.errors import ConfigError, ContractError, StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from shardmerge.cli.views.explanation import explanation
-from shardmerge.cli.views.shapes import AgentsState, Cause, ConnectorState
+from shardmerge.cli.views.shapes import AgentsState, Cause
 from shardmerge.cli.views.text import plain_lines
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.progress import (

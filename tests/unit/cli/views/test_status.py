@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.views.shapes import AgentsState, ConnectorState, TargetServer
+from shardmerge.cli.views.shapes import AgentsState, TargetServer
 from shardmerge.cli.views.status import pipeline_status
 from shardmerge.cli.views.text import plain_lines
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.schemas.records.operator_commands import CommandKind

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from shardmerge.connectors.connect.connect_rest import ConnectRest, shorten_trace
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
+from shardmerge.connectors.formats.connector_status import shorten_trace
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Target
 from tests.unit.connectors.worker import Worker

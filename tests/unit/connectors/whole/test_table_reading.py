@@ -9,8 +9,9 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, ConnectRest, TaskStatus
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.formats.connector_status import ConnectorStatus, TaskStatus
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.whole import table_reading
 from shardmerge.connectors.whole.readings.open_readings import Wanted

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.agents.status.command_answers import CommandCall, call_of, commands_answer
+from shardmerge.agents.answers.command_answers import CommandCall, call_of, commands_answer
 from shardmerge.agents.status.command_log import AnsweredCommand
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand

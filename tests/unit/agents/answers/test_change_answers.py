@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from shardmerge.agents.status.change_answers import MOST_NAMES, changes_answer
+from shardmerge.agents.answers.change_answers import MOST_NAMES, changes_answer
 from shardmerge.schemas.records.plain import to_plain
 from tests.example_pages import NOW_MS, ORDERS, ExampleLine, example, orders, pipeline
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from shardmerge.agents.holds.reports import HoldReport
 from shardmerge.agents.holds.shapes import ShownConflict, WayOut
+from shardmerge.agents.status.connector_log import UNASKED, ConnectorsView
+from shardmerge.agents.status.matrix import Matrix
+from shardmerge.agents.status.overview import Need, connector_needs, summary
+from shardmerge.agents.status.view import TargetView
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import SinkProgress
-
-from .matrix import Matrix
-from .overview import summary
-from .view import TargetView
 
 RECENT = 20
 """Decisions of each target in ``/api/status``. ``/api/target/NAME`` has all that are kept."""
@@ -94,15 +94,17 @@ class ShardAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NeedAnswer:
-    """Something about a target that an operator should know.
+    """Something about a target, or about the connectors, that an operator should know.
 
     Attributes:
-        state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``held``,
-            ``changed`` (the table was changed by hand), ``paused`` or ``waiting``.
+        state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``unread`` (a
+            source's connector does not run), ``held``, ``changed`` (the table was changed by hand),
+            ``disabled``, ``paused`` or ``waiting``; ``unknown``: Connect does not answer.
         what: A sentence; with a code if there is one.
         hint: What the operator can do; "" for none.
         since_ms: When it began, in milliseconds since 1970; 0 if that is not known.
         shards: The shards that it concerns.
+        source: The source that it concerns; "" for none, and for all.
     """
 
     state: str
@@ -110,6 +112,27 @@ class NeedAnswer:
     hint: str
     since_ms: int
     shards: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorAnswer:
+    """The connector of a source, as Kafka Connect told it to the worker at its last look.
+
+    Attributes:
+        source: Name of the source.
+        name: The connector's name in Kafka Connect.
+        state: ``RUNNING``, ``FAILED``, ``PAUSED``, ``STOPPED``, ``UNASSIGNED``, ``RESTARTING``, or
+            ``missing``. If only its task does not run, the task's state.
+        reason: The messages of its stack trace; "" when nothing failed.
+        since_ms: When the worker first saw it in this state, in milliseconds since 1970.
+    """
+
+    source: str
+    name: str
+    state: str
+    reason: str
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +173,18 @@ class StatusAnswer:
         caught_up: Whether the answer has everything that was in the topics when the worker started.
         targets: All targets, sorted by name, each with its last 20 decisions.
         ignored: The last decisions about statements that concern no shard, newest first.
+        connectors: The connector of each source; empty before the worker's first look, and while
+            Kafka Connect does not answer.
+        needs: What an operator should know about the connectors: those that do not run, or that
+            Kafka Connect does not answer.
     """
 
     pipeline: str
     caught_up: bool
     targets: tuple[TargetAnswer, ...]
     ignored: tuple[Decision, ...]
+    connectors: tuple[ConnectorAnswer, ...]
+    needs: tuple[NeedAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +298,7 @@ def status_answer(
     *,
     pipeline: str,
     caught_up: bool,
+    connectors: ConnectorsView = UNASKED,
 ) -> StatusAnswer:
     """The answer of ``/api/status``.
 
@@ -278,27 +308,46 @@ def status_answer(
         now_ms: Milliseconds since 1970.
         pipeline: Name of the pipeline.
         caught_up: See ``StatusAnswer``.
+        connectors: What is known of the pipeline's connectors.
     """
-    found = tuple(target_answer(target, now_ms, RECENT) for target in targets)
-    return StatusAnswer(pipeline, caught_up, found, ignored[:RECENT])
+    return StatusAnswer(
+        pipeline,
+        caught_up,
+        tuple(target_answer(target, now_ms, RECENT, connectors) for target in targets),
+        ignored[:RECENT],
+        tuple(
+            ConnectorAnswer(s.source, s.name, s.state, s.reason, each.since_ms)
+            for each in connectors.connectors
+            for s in (each.state,)
+        ),
+        tuple(map(_need, connector_needs(connectors, now_ms))),
+    )
 
 
-def target_answer(target: TargetView, now_ms: int, decisions: int | None = None) -> TargetAnswer:
+def _need(need: Need) -> NeedAnswer:
+    shards = tuple(map(str, need.shards))
+    return NeedAnswer(need.state, need.what, need.hint, need.since_ms, shards, need.source)
+
+
+def target_answer(
+    target: TargetView,
+    now_ms: int,
+    decisions: int | None = None,
+    connectors: ConnectorsView = UNASKED,
+) -> TargetAnswer:
     """One target.
 
     Args:
         target: The target.
         now_ms: Milliseconds since 1970.
         decisions: How many of the newest decisions to return; None for all that are kept.
+        connectors: What is known of the pipeline's connectors.
     """
-    found = summary(target, now_ms)
+    found = summary(target, now_ms, connectors)
     return TargetAnswer(
         str(target.target),
         found.state,
-        tuple(
-            NeedAnswer(n.state, n.what, n.hint, n.since_ms, tuple(map(str, n.shards)))
-            for n in found.needs
-        ),
+        tuple(map(_need, found.needs)),
         target.version,
         tuple(
             ColumnAnswer(c.name, c.definition, c.id, c.partial, tuple(map(str, c.missing_on)))

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shardmerge.agents.status.execution import MAX_CHANGES, Stand, StandingGroup
+from shardmerge.agents.status.timeline import ExecutedStatement, ShownChange, changes
+from shardmerge.agents.status.view import TargetView
 from shardmerge.schemas.model.names import ShardId
-
-from .execution import MAX_CHANGES, Stand, StandingGroup
-from .timeline import ExecutedStatement, ShownChange, changes
-from .view import TargetView
 
 MOST_NAMES = 200
 """Names of shards in one list. A search finds the others."""

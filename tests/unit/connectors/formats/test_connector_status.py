@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.cli.views.reading import connector_state
-from shardmerge.connectors.connect.connect_rest import ConnectorStatus, TaskStatus
+from shardmerge.connectors.formats.connector_status import (
+    ConnectorState,
+    ConnectorStatus,
+    TaskStatus,
+    connector_fault,
+    connector_state,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,3 +27,10 @@ from shardmerge.connectors.connect.connect_rest import ConnectorStatus, TaskStat
 )
 def test_what_is_wrong_counts(told: ConnectorStatus | None, state: str) -> None:
     assert connector_state("s1", "c", told).state == state
+
+
+def test_a_connector_that_does_not_run_is_told_with_its_reason() -> None:
+    stopped = ConnectorState("s1", "p.s1", "STOPPED")
+    assert connector_fault(stopped) == "connector p.s1 is STOPPED"
+    failed = ConnectorState("s1", "p.s1", "FAILED", "no binlog")
+    assert connector_fault(failed) == "connector p.s1 is FAILED: no binlog"

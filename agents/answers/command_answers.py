@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shardmerge.agents.status.command_log import AnsweredCommand
 from shardmerge.schemas.model.errors import ConfigError, ContractError
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.plain import from_plain
-
-from .command_log import AnsweredCommand
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
+from shardmerge.agents.answers import plain
+from shardmerge.agents.answers.change_answers import changes_answer
+from shardmerge.agents.answers.command_answers import GivenAnswer, commands_answer
+from shardmerge.agents.answers.openapi import document
 from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import hold_reports
-from shardmerge.agents.status import plain
-from shardmerge.agents.status.change_answers import changes_answer
-from shardmerge.agents.status.command_answers import GivenAnswer, commands_answer
+from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.agents.status.matrix import matrix
-from shardmerge.agents.status.openapi import document
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.plain import to_plain
 from shardmerge.schemas.records.schema_changes import ChangeId
@@ -73,10 +75,17 @@ def answers() -> dict[str, Any]:
     target = line.view.target(str(ORDERS))
     assert target is not None
     of = Answers(pipeline(), line.state.targets[ORDERS])
+    connectors = ConnectorLog()
+    connectors.take([ConnectorState("s1", "shop.s1", "FAILED", "no binlog")], NOW_MS)
     reports = list(hold_reports(of, {}, Path("f")))
     return {
         "/api/status": plain.status_answer(
-            line.view.targets(), line.view.ignored(), NOW_MS, pipeline="shop", caught_up=True
+            line.view.targets(),
+            line.view.ignored(),
+            NOW_MS,
+            pipeline="shop",
+            caught_up=True,
+            connectors=connectors.view,
         ),
         "/api/target/{name}": plain.target_answer(target, NOW_MS),
         "/api/target/{name}/matrix": plain.matrix_answer(matrix(target)),

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import json
 
-from shardmerge.agents.status import plain
+from shardmerge.agents.answers import plain
+from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.agents.status.matrix import matrix
+from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.plain import to_plain
 from tests.example_pages import NOW_MS, ORDERS, example
 
@@ -53,3 +55,24 @@ def test_the_picture_tells_groups_and_counts():
     assert told["groups"][0]["state"] == "held"
     assert told["groups"][0]["cells"][-1] == {"kind": "waits", "text": "date"}
     json.dumps(told)
+
+
+def test_the_status_tells_the_connectors_and_what_their_state_does_to_targets():
+    connectors = ConnectorLog()
+    connectors.take([ConnectorState("s1", "shop.s1", "FAILED", "no binlog")], NOW_MS)
+    view = example().view
+    told = plain.status_answer(
+        view.targets(), (), NOW_MS, pipeline="shop", caught_up=True, connectors=connectors.view
+    )
+    assert told.connectors == (
+        plain.ConnectorAnswer("s1", "shop.s1", "FAILED", "no binlog", NOW_MS),
+    )
+    assert [(need.state, need.source) for need in told.needs] == [("unread", "s1")]
+    items = told.targets[0]
+    assert (items.state, items.needs[0].source) == ("unread", "s1")
+    connectors.miss("no answer", "", "SM-4304", NOW_MS)
+    told = plain.status_answer(
+        view.targets(), (), NOW_MS, pipeline="shop", caught_up=True, connectors=connectors.view
+    )
+    assert (told.connectors, [need.state for need in told.needs]) == ((), ["unknown"])
+    assert told.targets[0].state == "flows"

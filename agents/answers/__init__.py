@@ -1,0 +1,1 @@
+"""The answers of ``/api`` as values, and the OpenAPI document that describes them. Pure."""
