@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from tests.example_pages import ITEMS, ORDERS, ExampleLine, items, orders, wide
-from tests.pages.conftest import LOOKS, without_fault
-from tests.served_pages import served
+from shardmerge.schemas.model.names import TargetTable
+from tests.access_pages import with_tokens
+from tests.example_pages import (
+    ITEMS,
+    ORDERS,
+    ExampleLine,
+    example,
+    failing,
+    items,
+    orders,
+    wide,
+)
+from tests.pages.conftest import LOOKS, opened, sign_in, unread, within_the_window, without_fault
+from tests.served_pages import ExamplePresent, served
 
 PATHS = {
     "overview": "/",
@@ -32,6 +46,39 @@ def test_axe_finds_nothing_and_nothing_sticks_out(
     expect(page.locator("#live")).to_have_text("live")
     without_fault(page)
     context.close()
+
+
+LONG = TargetTable("merged_" + "x" * 57, "orders_" + "y" * 57)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_long_names_and_the_reasons_of_failed_connectors_do_not_stick_out(
+    browser: Browser, look: str, tmp_path: Path
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    line = example(now_ms=now_ms)
+    failing(line, now_ms)
+    for target in (line.view.target(str(ORDERS)), line.view.target(str(ITEMS))):
+        assert target is not None
+        for decision in reversed(target.decisions):
+            line.view.apply(replace(decision, target=LONG))
+    present, access = ExamplePresent(line.state), with_tokens(tmp_path)
+    command = f"/target/{ORDERS}/command"
+    paths = [f"/target/{LONG}", f"{command}?kind=skip&shard={orders(7)}", command]
+    paths += [f"/target/{ORDERS}/commands", f"/target/{ORDERS}?columns=all", *PATHS.values()]
+    with (
+        served(line.view, present, access, connectors=unread(now_ms)) as url,
+        opened(browser, look) as page,
+    ):
+        page.goto(f"{url}/login")
+        within_the_window(page)
+        sign_in(page, url, PATHS["target"])
+        for path in paths:
+            page.goto(url + path)
+            expect(page.locator("#live")).to_have_text("live")
+            within_the_window(page)
+        page.goto(url)
+        without_fault(page)
 
 
 def test_a_page_follows_what_happens_and_keeps_what_was_opened_and_where_one_stands(

@@ -9,12 +9,15 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from shardmerge.connectors.connect.connect_rest import ConnectRest
+from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.local.line import Line
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from tests.access_pages import OLGA, with_tokens
@@ -175,6 +178,38 @@ def test_axe_finds_nothing_when_all_rows_flow_again(
             expect(page.locator("#live")).to_have_text("live")
             expect(page.locator("main")).to_contain_text(text, timeout=PATIENCE_MS)
             without_fault(page)
+
+
+@pytest.mark.timeout(600)
+def test_a_connector_that_does_not_run_is_told_until_it_runs_again(
+    line: Line, page: Page, tmp_path: Path
+) -> None:
+    name = connector_name(line.pipeline, line.pipeline.sources[0])
+    main = page.locator("main")
+    page.goto(line.web_url)
+    expect(main).to_contain_text("Everything flows", timeout=PATIENCE_MS)
+    expect(main).to_contain_text("All 2 connectors run")
+    with closing(ConnectRest.of(line.pipeline.connect)) as rest:
+        for change, state in ((rest.pause, "PAUSED"), (rest.stop, "STOPPED")):
+            change(name)
+            expect(main).to_contain_text(f"connector {name} is {state}", timeout=PATIENCE_MS)
+            expect(main).to_contain_text("1 of 2 connectors does not run")
+            expect(main).not_to_contain_text("Everything flows")
+            expect(page.locator("tbody .state")).to_have_text("unread")
+            without_fault(page)
+            page.screenshot(path=tmp_path / f"{state}.png", full_page=True)
+        told = page.request.get(f"{line.web_url}/api/status").json()
+        assert [(each["source"], each["state"]) for each in told["connectors"]] == [
+            ("s1", "STOPPED"),
+            ("s2", "RUNNING"),
+        ]
+        assert [need["source"] for need in told["targets"][0]["needs"]] == ["s1"]
+        page.goto(line.web_url + PAGE)
+        expect(main).to_contain_text(f"connector {name} is STOPPED")
+        page.goto(line.web_url)
+        rest.resume(name)
+    expect(main).to_contain_text("Everything flows", timeout=PATIENCE_MS)
+    expect(main).to_contain_text("All 2 connectors run")
 
 
 @pytest.mark.timeout(600)
