@@ -35,6 +35,7 @@ from shardmerge.schemas.records.progress import (
 
 NOW_MS = 1_795_000_000_000
 REPORTS = 240
+HOURS = 4
 ORDERS = TargetTable("merged", "orders")
 ITEMS = TargetTable("merged", "items")
 _FILE = """
@@ -191,7 +192,7 @@ def example(shards: int = 12, now_ms: int = NOW_MS) -> ExampleLine:
 
 
 def progress(found: ExampleLine, now_ms: int) -> None:
-    """What the sink tells of the example, every second for some minutes."""
+    """What the sink tells of the example, each minute for hours, then each second."""
     target = found.view.target(str(ORDERS))
     other = found.view.target(str(ITEMS))
     assert target is not None
@@ -239,9 +240,12 @@ def progress(found: ExampleLine, now_ms: int) -> None:
         ),
     }  # fmt: skip
     rows = 1_000_000
-    for report in range(REPORTS):
-        at = now_ms - (REPORTS - report) * 1000
-        rows += 300 + 40 * (report * 7 % 11) + (900 if report // 40 % 2 else 0)
+    minutes = range(HOURS * 60, REPORTS // 60, -1)
+    times = [now_ms - minute * 60_000 for minute in minutes]
+    times += [now_ms - (REPORTS - report) * 1000 for report in range(REPORTS)]
+    for report, at in enumerate(times, -len(minutes)):
+        added = 300 + 40 * (report * 7 % 11) + (900 if report // 40 % 2 else 0)
+        rows += added if report >= 0 else added * 60
         parked = {held.shard: max(0, report - 80) * 25, renames.shard: max(0, report - 210) * 9}
         shards = tuple(
             replace(
@@ -255,7 +259,7 @@ def progress(found: ExampleLine, now_ms: int) -> None:
                 ORDERS, executed, rows, open_, shards, at, writer="10.0.0.5", standbys=("10.0.0.6",)
             )
         )
-        found.view.apply(SinkProgress(ITEMS, other.version, report * 10, (), (), at))
+        found.view.apply(SinkProgress(ITEMS, other.version, max(0, report) * 10, (), (), at))
 
 
 def flowing(found: ExampleLine, after_s: int) -> None:

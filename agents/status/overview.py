@@ -112,7 +112,7 @@ def summary(target: TargetView, now_ms: int, connectors: ConnectorsView = UNASKE
     is_known = not any(need.state in ("silent", "unread") for need in found)
     progress = target.progress
     state = found[0].state if found else "flows" if progress else "new"
-    latest = rates(target.samples)[-1:]
+    latest = rates(target.samples[-2:])
     fresh = latest and now_ms - latest[0].ts_ms <= _FRESH_MS
     return TargetSummary(
         target=target,

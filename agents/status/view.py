@@ -90,7 +90,7 @@ class TargetView:
     """One target as a page shows it; shards sorted, decisions newest first.
 
     Attributes:
-        samples: The sink's last reports, oldest first.
+        samples: The sink's reports of some hours, oldest first; see ``Rates``.
         rollouts: The latest changes of shards, equal ones together; the latest one first.
         disabled: The command ``disable`` that counts now; None when the target follows its shards.
     """

@@ -9,6 +9,7 @@ import pytest
 
 from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import hold_reports
+from shardmerge.agents.pages.plots import parts
 from shardmerge.agents.pages.render import (
     MOST_ENTRIES,
     Asked,
@@ -287,7 +288,8 @@ def test_the_page_tells_who_waits_for_whom():
 
 
 def test_the_plots_have_axes_with_units_and_the_numbers_as_a_table():
-    page = target_page(FRAME, target_of(example()))
+    target = target_of(example())
+    page = target_page(FRAME, target)
     part = page[page.index('id="rates"') : page.index('id="timeline"')]
     labels = [re.findall(rf'class="{kind}"[^>]*>([^<]+)<', part) for kind in ("unit", "time")]
     assert labels[0] == ["rows/s", "rows", "s"]
@@ -295,7 +297,7 @@ def test_the_plots_have_axes_with_units_and_the_numbers_as_a_table():
     told = re.findall('aria-label="([^"]+)"', part)
     assert told[0].startswith("Rows per second: now ")
     assert told[2] == "Lag: now 158, at most 158 s. The table below has the numbers."
-    assert part.count('<tr><th scope="row">') == 12
+    assert part.count('<tr><th scope="row">') == len(parts(target.samples)) > 8
 
 
 def test_the_time_line_tells_execution_shard_by_shard():
