@@ -15,7 +15,7 @@ PAUSE_S = 1.0
 SILENCE_S = 15.0
 """Seconds without an event after which a comment is sent, so that proxies keep the connection."""
 MAX_STREAMS = 100
-"""Pages beyond this number get no events. They are fetched again from time to time."""
+"""Pages beyond this number get no events: they say so, and are fetched every 30 seconds."""
 
 
 class RevisionEvents:

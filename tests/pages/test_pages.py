@@ -11,6 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from shardmerge.agents.web import events
 from shardmerge.schemas.model.names import TargetTable
 from tests.access_pages import with_tokens
 from tests.example_pages import (
@@ -177,6 +178,23 @@ def test_nothing_is_loaded_from_another_host(url: str, page: Page) -> None:
 
 def test_a_page_says_when_the_worker_does_not_answer(page_of_ended: Page) -> None:
     expect(page_of_ended.locator("#live")).to_contain_text("no answer", timeout=20_000)
+
+
+def test_a_page_beyond_the_last_one_that_gets_events_says_so_until_there_is_room(
+    browser: Browser, url: str, line: ExampleLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "MAX_STREAMS", 0)
+    with opened(browser, "phone") as page:
+        page.goto(f"{url}/target/{ITEMS}")
+        told = page.locator("#live")
+        expect(told).to_have_text("not live: fetched again every 30 s")
+        without_fault(page)
+        line.run(items(1), "ALTER TABLE items_1 ADD COLUMN colour VARCHAR(10)")
+        decisions = page.locator("#decisions ~ table")
+        expect(decisions).to_contain_text("ADD COLUMN colour", timeout=60_000)
+        expect(told).to_contain_text("not live")
+        monkeypatch.setattr(events, "MAX_STREAMS", 100)
+        expect(told).to_have_text("live", timeout=60_000)
 
 
 @pytest.fixture

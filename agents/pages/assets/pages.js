@@ -8,9 +8,11 @@
   const main = document.getElementById("main");
   const live = document.getElementById("live");
   if (!main || !live) return;
+  const SLOW = main.hasAttribute("data-still") ? "not live" : "not live: fetched again every 30 s";
 
   let stale = false;
   let fetching = false;
+  let refused = false; // the worker sends this page no events, because too many pages are open
   let pauseMs = LEAST_PAUSE_MS;
   let fetchedAt = Date.now();
   let shown = main.dataset.revision;
@@ -19,6 +21,9 @@
     if (live.textContent !== text) live.textContent = text;
     live.dataset.state = state;
   };
+
+  const tellGood = () => (refused ? tell(SLOW, "slow") : tell("live", "live"));
+  const tellLost = () => tell("no answer: this page may be old", "lost");
 
   const isSelecting = () => {
     const selection = document.getSelection();
@@ -47,9 +52,9 @@
         document.title = page.title;
         shown = fresh.dataset.revision;
       }
-      tell("live", "live");
+      tellGood();
     } catch {
-      tell("no answer: this page may be old", "lost");
+      tellLost();
     }
     // The longer a page takes, the less often it is fetched.
     pauseMs = Math.max(LEAST_PAUSE_MS, 10 * (performance.now() - begun));
@@ -62,13 +67,27 @@
     if (stale ? waited >= pauseMs : waited >= AGES_MS) refresh();
   };
 
-  const events = new EventSource("/events");
-  events.addEventListener("revision", (event) => {
-    if (live.dataset.state !== "live") tell("live", "live");
-    if (event.data !== shown) stale = true;
-    look();
-  });
-  events.onerror = () => tell("no answer: this page may be old", "lost");
+  const listen = () => {
+    const events = new EventSource("/events");
+    events.addEventListener("revision", (event) => {
+      refused = false;
+      if (live.dataset.state !== "live") tellGood();
+      if (event.data !== shown) stale = true;
+      look();
+    });
+    events.onerror = () => {
+      // A browser tries again by itself only while there is no answer at all.
+      if (events.readyState !== EventSource.CLOSED) {
+        tellLost();
+        return;
+      }
+      refused = true;
+      tellGood();
+      refresh(); // tells whether the worker answers at all
+      setTimeout(listen, AGES_MS);
+    };
+  };
+  listen();
   setInterval(look, 1000);
   document.addEventListener("visibilitychange", look);
 
