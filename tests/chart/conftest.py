@@ -14,9 +14,10 @@ from shardmerge.schemas.pipeline.text import pipeline_text
 from tests.recorded import pipeline
 
 
-@pytest.fixture
-def connectors(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def connectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Values with connectors, as the command prints them."""
+    tmp_path = tmp_path_factory.mktemp("connectors")
     given = without_passwords(pipeline())
     sources = tuple(replace(s, password="env:SOURCE_PASSWORD") for s in given.sources)
     file = tmp_path / "pipeline.toml"

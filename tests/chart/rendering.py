@@ -22,26 +22,28 @@ BY_WATCHDOG = ("-set", "watchdog.create=false")
 
 @cache
 def helm(
-    *words: str, release: str = "shop", chart: str = str(CHART)
+    *words: str, release: str = "shop", chart: str = str(CHART), kubernetes: str = KUBERNETES
 ) -> subprocess.CompletedProcess[str]:
     """What Helm's packages make of the chart (``tools/render``). The files must not change."""
-    command = [str(BUILT / "bin" / "render"), "-kube-version", KUBERNETES, *words]
+    command = [str(BUILT / "bin" / "render"), "-kube-version", kubernetes, *words]
     command += [release, chart]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def rendered(*words: str, release: str = "shop") -> list[dict[str, Any]]:
+def rendered(
+    *words: str, release: str = "shop", kubernetes: str = KUBERNETES
+) -> list[dict[str, Any]]:
     """The resources of a release."""
-    found = helm(*words, release=release)
+    found = helm(*words, release=release, kubernetes=kubernetes)
     assert found.returncode == 0, found.stderr
     return [each for each in yaml.safe_load_all(found.stdout) if each]
 
 
-def faults(manifests: list[dict[str, Any]]) -> str:
+def faults(manifests: list[dict[str, Any]], kubernetes: str = KUBERNETES) -> str:
     """What kubeconform finds; "" when every resource has a schema and fits."""
     command = [str(BUILT / "bin" / "kubeconform"), "-strict"]
     place = "{{.ResourceKind}}{{.KindSuffix}}.json"
-    command += ["-schema-location", str(BUILT / "schemas" / place)]
+    command += ["-schema-location", str(BUILT / "schemas" / kubernetes / place)]
     found = subprocess.run(
         command, input=yaml.safe_dump_all(manifests), capture_output=True, text=True, check=False
     )

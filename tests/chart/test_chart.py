@@ -16,41 +16,11 @@ from tests.chart.rendering import (
     GIVEN,
     PARTS,
     ROOT,
-    faults,
     helm,
     pods,
     rendered,
 )
 from tests.unit.test_docker import read_by_the_command
-
-
-@pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)
-def test_what_the_chart_renders_fits_the_schemas(values: Path) -> None:
-    assert faults(rendered("-f", str(values))) == ""
-
-
-@pytest.mark.parametrize(
-    ("kind", "place", "key"),
-    [
-        ("Deployment", ("spec", "template", "spec"), "serviceAcountName"),
-        ("StatefulSet", ("spec",), "replica"),
-        ("ServiceMonitor", ("spec",), "endpoint"),
-        ("PodMonitor", ("spec",), "podMetricsEndpoint"),
-        ("Kafka", ("spec", "kafka"), "replicas"),
-        ("KafkaConnect", ("spec",), "externalConfiguration"),
-        ("KafkaNodePool", ("spec",), "role"),
-    ],
-)
-def test_a_field_that_no_resource_has_would_be_found(
-    kind: str, place: tuple[str, ...], key: str
-) -> None:
-    """``kafka.replicas`` and ``externalConfiguration`` were fields of Strimzi's older versions."""
-    manifests = rendered("-f", str(CHART / "ci" / "strimzi.yaml"))
-    node = next(each for each in manifests if each["kind"] == kind)
-    for name in place:
-        node = node[name]
-    node[key] = 1
-    assert key in faults(manifests)
 
 
 @pytest.mark.parametrize("values", GIVEN, ids=lambda path: path.stem)

@@ -18,13 +18,19 @@ import java.util.TreeSet;
 /**
  * JSON schemas of Strimzi's resources, from the classes with which its operator reads them.
  *
- * <p>Usage: StrimziSchemas FOLDER. What Kubernetes itself defines inside of them is not looked into.
+ * <p>Usage: StrimziSchemas FOLDER. For what Kubernetes itself defines inside of them they refer to its own schemas,
+ * {@code _definitions.json} beside them.
  */
 public final class StrimziSchemas {
     private static final Map<Class<?>, String> PLAIN = Map.of(
             String.class, "string", boolean.class, "boolean", Boolean.class, "boolean",
             int.class, "integer", Integer.class, "integer", long.class, "integer",
             Long.class, "integer", double.class, "number", Double.class, "number");
+
+    /** The names in Kubernetes' definitions of what is in these packages. */
+    private static final Map<String, String> KUBERNETES = Map.of(
+            "io.fabric8.kubernetes.api.model", "io.k8s.api.core.v1",
+            "io.fabric8.kubernetes.api.model.networking.v1", "io.k8s.api.networking.v1");
 
     private StrimziSchemas() {}
 
@@ -68,7 +74,10 @@ public final class StrimziSchemas {
             return Map.of("enum", mapper.convertValue(found.getEnumConstants(), List.class));
         }
         if (!found.getName().startsWith("io.strimzi.")) {
-            return Map.of();
+            String group = KUBERNETES.get(found.getPackageName());
+            return group == null
+                    ? Map.of()
+                    : Map.of("$ref", "_definitions.json#/$defs/" + group + "." + found.getSimpleName());
         }
         Map<String, Object> properties = new TreeMap<>();
         Set<String> required = new TreeSet<>();
