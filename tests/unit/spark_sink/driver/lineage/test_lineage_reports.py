@@ -16,7 +16,13 @@ from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.statements import OpenStatement, StatementState
 from shardmerge.spark_sink.driver.lineage.lineage_reports import LineageReports
 from shardmerge.spark_sink.driver.statement_runs import StatementResult
-from shardmerge.spark_sink.lineage.reports import Report, RunState, StatementReport, TargetReport
+from shardmerge.spark_sink.lineage.reports import (
+    Report,
+    RunState,
+    ShardFeed,
+    StatementReport,
+    TargetReport,
+)
 from shardmerge.spark_sink.targets.interface import JournalEntry
 from tests.unit.spark_sink.decided import TARGET, A, B, decision, folded, key, statement
 from tests.unit.spark_sink.lineage.lined import INT, addition, creation
@@ -123,7 +129,8 @@ def test_a_statement_is_told_at_once_and_its_target_soon(
     assert isinstance(add, StatementReport)
     assert (add.ended_ms - add.began_ms, add.key) == (500, key(2))
     assert add.decision == decided.record(TARGET, 2)
-    assert (add.feed.shard, add.feed.columns) == (A, add.decision.columns)
+    assert add.decision is not None
+    assert add.feed == ShardFeed(A, add.decision.columns)
     assert [c.name for c in add.table.columns] == ["id", "c"]
     now[0] += 1
     reports.step(decided, both, {})
