@@ -45,6 +45,16 @@ def images(recipe: Path) -> list[list[tuple[str, str]]]:
     return [stage for stage in found if stage[0][1].rpartition(" AS ")[2] in targets] + [found[-1]]
 
 
+def _serves(service: dict[str, Any]) -> bool:
+    """Whether a service runs an image of ours, and is asked by the image's own health check."""
+    recipe = service.get("build", {}).get("dockerfile")
+    return (
+        "healthcheck" not in service
+        and recipe is not None
+        and any(word == "HEALTHCHECK" for word, _ in stages(DOCKER.parent / recipe)[-1])
+    )
+
+
 EACH = [
     pytest.param(stage, id=f"{recipe.stem}-{number}")
     for recipe in RECIPES
@@ -105,7 +115,22 @@ def test_an_image_asks_a_port_that_its_command_serves(recipe: Path) -> None:
         assert port[1] in command
 
 
-@pytest.mark.parametrize("name", ["agents", "sink", "watchdog"])
+OURS = [name for name, each in COMPOSE["services"].items() if _serves(each)]
+
+
+def test_every_part_of_the_line_is_asked() -> None:
+    assert set(OURS) == {"agents", "sink", "validator", "watchdog"}
+
+
+def test_the_services_run_as_users_that_are_numbers_and_not_root_where_that_works() -> None:
+    users = {name: each["user"] for name, each in COMPOSE["services"].items() if "user" in each}
+    # Nothing in the registry's image gives its volume to a user of its own.
+    assert users.pop("registry") == "0"
+    assert users
+    assert all(re.fullmatch(r"[1-9]\d*:[1-9]\d*", user) for user in users.values())
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_a_service_of_the_line_is_asked_at_a_port_that_it_serves(name: str) -> None:
     service = COMPOSE["services"][name]
     recipe = DOCKER.parent / service["build"]["dockerfile"]
