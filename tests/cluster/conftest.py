@@ -25,6 +25,8 @@ from .spark_cluster import PYTHON, ROOT, SparkCluster
 from .traffic import ROUTES, prepare
 
 TARGET_PASSWORD = "TARGET_PASSWORD"
+SMALL_BATCH = 200
+"""From so many records on a batch is a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,5 +113,5 @@ def _for_the_cluster(plain: Pipeline) -> Pipeline:
         plain,
         sources=(replace(first, snapshot="spark"), *others),
         target=replace(plain.target, password=f"env:{TARGET_PASSWORD}"),
-        sink=replace(plain.sink, spark_min_records=200),
+        sink=replace(plain.sink, spark_min_records=SMALL_BATCH),
     )

@@ -32,8 +32,8 @@ def call_of(program: str, line: ClusterLine, **replaced: str) -> list[str]:
     return [ours.get(word, word) for word in shlex.split(found)[len(program.split()) :]]
 
 
-def submission(line: ClusterLine, folder: Path) -> list[str]:
+def submission(line: ClusterLine, folder: Path, **replaced: str) -> list[str]:
     """``spark-submit`` as the page calls it, with what the page tells to write into files."""
     program, settings = made_from_the_page(folder, line.archive)
-    files = {"sink.conf": str(settings), "sink.py": str(program)}
+    files = {"sink.conf": str(settings), "sink.py": str(program), **replaced}
     return [str(SPARK / "bin" / "spark-submit"), *call_of("spark-submit", line, **files)]

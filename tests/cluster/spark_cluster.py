@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import pyspark
 
@@ -90,21 +87,6 @@ class SparkCluster:
     def registered(self, name: str) -> int:
         """How often a worker has registered with the master so far."""
         return self._log(name).count("Successfully registered with master")
-
-    def applications(self) -> list[str]:
-        """The applications that the master knows and that have not ended."""
-        with urlopen(f"{self._pages}/json/", timeout=10) as answer:
-            return [each["id"] for each in json.load(answer)["activeapps"]]
-
-    def end_application(self, number: str) -> None:
-        """End an application, as ``(kill)`` on the master's page does."""
-        form = urlencode({"id": number, "terminate": "true"}).encode()
-        with urlopen(f"{self._pages}/app/kill/", form, timeout=10) as answer:
-            assert answer.status == 200
-
-    @property
-    def _pages(self) -> str:
-        return f"http://{self.machines[MASTER].address}:8080"
 
     def executors(self, name: str, *, of: str = "") -> list[int]:
         """The pids of the executors on a worker's machine; with ``of``, of a driver's address."""
