@@ -164,13 +164,6 @@ def test_a_standby_on_the_cluster_takes_over_from_a_driver_that_is_cut_off(
             assert executors(standby) == []
             traffic.alter()
             traffic.passes()
-            # It lives on without knowing of the other one. With its network it must not write.
-            active.machine.connect()
-            until(lambda: active.has_ended, "end of the first driver")
-            assert "SM-3103" in active.log
-            until(lambda: not executors(active), "end of the first driver's executors")
-            until(lambda: len(executors(standby)) == len(WORKERS), "executors on both workers")
-            took["row with executors"] = traffic.passes()
         print("seconds on the cluster:", {k: round(s, 1) for k, s in took.items()})
         until_equal(line.pipeline)
     finally:
