@@ -16,11 +16,11 @@ from shardmerge.schemas.records.plain_fields import alternatives, plain_fields
 
 from .change_answers import ChangesAnswer
 from .command_answers import CommandCall, CommandsAnswer, GivenAnswer
+from .matrix_answers import MatrixAnswer
 from .plain import (
     ErrorAnswer,
     HealthAnswer,
     HoldsAnswer,
-    MatrixAnswer,
     StatusAnswer,
     TargetAnswer,
 )

@@ -15,6 +15,7 @@ from faust.web.drivers.aiohttp import Web as FaustWeb
 
 from shardmerge.agents.answers import openapi, plain
 from shardmerge.agents.answers.change_answers import changes_answer
+from shardmerge.agents.answers.matrix_answers import matrix_answer
 from shardmerge.agents.pages import render
 from shardmerge.agents.pages.asset_files import assets
 from shardmerge.agents.status.connector_log import ConnectorLog
@@ -196,7 +197,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
 
         def answer(target: TargetView) -> Any:
             found = matrix(target, asked.search, every_column=asked.every_column, page=asked.page)
-            return plain.matrix_answer(found)
+            return matrix_answer(found)
 
         return await self._target_answer(request, answer)
 

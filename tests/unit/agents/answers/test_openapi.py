@@ -8,6 +8,7 @@ import pytest
 from shardmerge.agents.answers import plain
 from shardmerge.agents.answers.change_answers import changes_answer
 from shardmerge.agents.answers.command_answers import GivenAnswer, commands_answer
+from shardmerge.agents.answers.matrix_answers import matrix_answer
 from shardmerge.agents.answers.openapi import document
 from shardmerge.agents.holds.answers import Answers
 from shardmerge.agents.holds.reports import hold_reports
@@ -88,7 +89,7 @@ def answers() -> dict[str, Any]:
             connectors=connectors.view,
         ),
         "/api/target/{name}": plain.target_answer(target, NOW_MS),
-        "/api/target/{name}/matrix": plain.matrix_answer(matrix(target)),
+        "/api/target/{name}/matrix": matrix_answer(matrix(target)),
         "/api/target/{name}/changes": changes_answer(target),
         "/api/target/{name}/holds": plain.holds_answer(str(ORDERS), reports),
         "/api/target/{name}/commands": commands_answer(str(ORDERS), line.view.commands(ORDERS)),

@@ -4,7 +4,6 @@ import json
 
 from shardmerge.agents.answers import plain
 from shardmerge.agents.status.connector_log import ConnectorLog
-from shardmerge.agents.status.matrix import matrix
 from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.plain import to_plain
 from tests.example_pages import NOW_MS, ORDERS, example
@@ -42,19 +41,6 @@ def test_a_target_tells_its_state_and_what_needs_somebody_as_its_page_does():
     hours_later = plain.target_answer(target, NOW_MS + 6 * 3_600_000)
     assert hours_later.state == "silent"
     assert hours_later.needs[0].since_ms == target.progress.ts_ms
-
-
-def test_the_picture_tells_groups_and_counts():
-    target = example().view.target(str(ORDERS))
-    assert target is not None
-    told = to_plain(plain.matrix_answer(matrix(target)))
-    assert told["total"] == 12
-    assert told["alike"] == ["id", "created"]
-    level = next(c for c in told["columns"] if c["name"] == "level")
-    assert level["counts"] == {"missing": 6, "same": 5, "waits": 1}
-    assert told["groups"][0]["state"] == "held"
-    assert told["groups"][0]["cells"][-1] == {"kind": "waits", "text": "date"}
-    json.dumps(told)
 
 
 def test_the_status_tells_the_connectors_and_what_their_state_does_to_targets():
