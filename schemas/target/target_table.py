@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
@@ -18,9 +18,8 @@ from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, LeftOut, Place
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
-_MOST_DIALECTS = 16
 _MOST_COLUMNS = 4_096
-"""Columns whose fitted forms are remembered, for each dialect."""
+"""Columns whose fitted forms are remembered."""
 _MOST_TABLES = 512
 """Tables that are remembered with the dialect's answers."""
 _MAX_TABLE_CHARACTERS = MAX_NAME_CHARACTERS - len("_chk_4294967295")
@@ -185,7 +184,6 @@ class _Fitting:
         is_new: bool,
     ) -> None:
         self._joined, self._before, self._dialect = joined, before, dialect
-        self._fitted = _fitting_by(cast("Hashable", dialect))
         self._comments, self._is_new = comments, is_new
         self._primary = {column_id for column_id, _ in joined.key}
         self._unique = {n.lower() for i in joined.indexes if i.is_unique for n in i.columns}
@@ -207,7 +205,8 @@ class _Fitting:
         if comment != column.comment:
             column = replace(column, comment=comment)
         unique = "unique" if column.name.lower() in self._unique else ""
-        found, notes, refusal = self._fitted(
+        found, notes, refusal = _fitted(
+            cast("Hashable", self._dialect),
             column,
             "primary" if joined.id in self._primary else unique,
             previous,
@@ -250,17 +249,9 @@ _Fitted: TypeAlias = tuple[Column, tuple[tuple[str, str], ...], CannotRender | N
 """A column as the target has it, the notes on it, and why the target cannot have it."""
 
 
-@lru_cache(maxsize=_MOST_DIALECTS)
-def _fitting_by(dialect: Any) -> Callable[..., _Fitted]:
-    """The function that fits a column to the dialect, see ``_fitted``; it remembers its answers.
-
-    The shards of a target have few different columns, and most stay as they are when one changes.
-    """
-    return lru_cache(maxsize=_MOST_COLUMNS)(partial(_fitted, dialect))
-
-
+@lru_cache(maxsize=_MOST_COLUMNS)
 def _fitted(
-    dialect: Dialect,
+    dialect: Any,
     column: Column,
     key: str,
     previous: Column | None,
@@ -269,7 +260,9 @@ def _fitted(
     zero: bool,
     is_new_table: bool,
 ) -> _Fitted:
-    """The column as the target has it.
+    """The column as the target has it. Answers are remembered.
+
+    The shards of a target have few different columns, and most stay as they are when one changes.
 
     Args:
         dialect: The target's kind and version.
