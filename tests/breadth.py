@@ -8,12 +8,12 @@ runs everything, which a release needs.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
-IS_WHOLE = os.environ.get("SHARDMERGE_TESTS", "") == "all"
+from tests.whole import IS_WHOLE
+
 further = pytest.mark.further
 
 

@@ -39,12 +39,12 @@ from pathlib import Path
 from tests.cluster.machines import NoNamespaces, in_namespace
 from tests.level_lanes import Lanes
 from tests.level_processes import ROOT, counting, gently, in_one_piece, interrupt, run, say
+from tests.whole import IS_WHOLE
 
 REPORTS = ROOT / "build" / "reports"
 PYTHON = ROOT / ".venv" / "bin" / "python"
 GIVEN_CASES = ROOT / (os.environ.get("CASES") or "../shared/cases/scenarios")
 """A folder of further scenarios: that of ``make test CASES=…``, else cases beside the checkout."""
-IS_WHOLE = os.environ.get("SHARDMERGE_TESTS", "") == "all"
 MEASURED = {"COVERAGE_FILE": str(REPORTS / "coverage")}
 AGENTS, CONNECT, MYSQL, SECURE = (
     f"tests/integration/{room}" for room in ("agents", "connect", "mysql", "secure")

@@ -13,7 +13,7 @@ from shardmerge.local.line import Line
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import Mode, RoutePolicies, RowsPolicy
 from shardmerge.schemas.pipeline.routing import RoutingRule
-from tests.breadth import IS_WHOLE
+from tests.whole import IS_WHOLE
 
 from .runner.cases import CASE_ROUTES, Pool, routes_of
 from .runner.model import load, parse

@@ -11,7 +11,7 @@ import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.servers.stack import LocalStack, Ports
-from tests.breadth import IS_WHOLE
+from tests.whole import IS_WHOLE
 
 from .servers import CACHE, ROOT, Kind, start
 

@@ -14,9 +14,9 @@ from shardmerge.local.servers.source_servers import source_spec
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
-from tests.breadth import IS_WHOLE
 from tests.integration.spark.exactness import Item
 from tests.integration.spark.ways import SourceServer
+from tests.whole import IS_WHOLE
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".local" / "cache"

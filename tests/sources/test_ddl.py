@@ -21,12 +21,12 @@ from shardmerge.connectors.debezium.signals import signal_database
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.tables import TableSchema
-from tests.breadth import IS_WHOLE
 from tests.ddl_files import Written, cases, corpus, read
 from tests.integration.connect.conftest import make_play
 from tests.integration.mysql.known_differences import CORPUS
 from tests.integration.mysql.shrink import outcome
 from tests.integration.mysql.twin import DATABASES, HOME, Twin, compare
+from tests.whole import IS_WHOLE
 
 from .play import TrackedSource, watched
 from .servers import Kind, kinds

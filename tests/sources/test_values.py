@@ -8,11 +8,11 @@ import pytest
 
 from shardmerge.connectors.debezium.value_limits import LIMITS
 from shardmerge.local.servers.stack import LocalStack
-from tests.breadth import IS_WHOLE
 from tests.integration.spark import ways
 from tests.integration.spark.exactness import FAMILIES
 from tests.integration.spark.test_every_value import limits_of_difference
 from tests.integration.spark.ways import Difference, Line
+from tests.whole import IS_WHOLE
 
 from .servers import Kind, kinds, only_what_it_has
 
