@@ -5,7 +5,8 @@ the sink's own load (``snapshot = "spark"``); and the limit, by hand: side by si
 in the key's order as there are connections, each straight into a LOAD DATA, with nothing between
 them. The first two are counted from the moment when the target's table is made, so that the start
 of the line's processes is not part of them. Ratios are of speeds. Beside them: the processor
-seconds and the peak memory of each part meanwhile, in the last round.
+seconds and the peak memory of each part meanwhile, and the longest transaction on a source, in the
+last round.
 
     python benchmarks/first_load.py [--rows 250000] [--shards 4] [--connections 2] [--rounds 1]
                                     [--ways debezium,spark]
@@ -52,6 +53,7 @@ FILL = """
       '2024-01-01' + INTERVAL n % 999 DAY, n / 3, n % 2 FROM i
 """
 CHUNK = 50_000
+_TRANSACTIONS = "performance_schema.events_transactions_summary_global_by_event_name"
 
 
 class _Line(Line):
@@ -81,6 +83,7 @@ class Bench:
         self._made: list[float] = []
         self._done: list[float] = []
         self.used: dict[str, Use] = {}
+        self.longest_s = 0.0
 
     def _access(self, pipeline: Pipeline) -> Pipeline:
         sources = (
@@ -102,11 +105,21 @@ class Bench:
                     cursor.execute(FILL.format(number=number, rows=self.rows))
                     # As of a table that is not new, the server knows how large its rows are.
                     cursor.execute(f"ANALYZE TABLE app.t_{number}")
+                    cursor.execute(f"TRUNCATE TABLE {_TRANSACTIONS}")
             watch.start()
 
         self.line.start(prepare)
         watch.join()
         return self._done[0] - self._made[0], self.by_hand
+
+    def _longest_transaction(self) -> float:
+        """Seconds of the longest transaction on a source since its tables were filled."""
+        found = [0.0]
+        for source in {source for source, _ in self.shards}:
+            with self.line.connect(source) as connection, connection.cursor() as cursor:
+                cursor.execute(f"SELECT MAX(MAX_TIMER_WAIT) / 1e12 FROM {_TRANSACTIONS}")
+                found += [float(longest or 0) for (longest,) in cursor.fetchall()]
+        return max(found)
 
     def _usage(self) -> dict[int, tuple[str, Use]]:
         found = usage(LocalStack(self.line.directory)).items()
@@ -132,6 +145,7 @@ class Bench:
                         if cursor.fetchall() == ((self.rows * len(self.shards),),):
                             self._done.append(time.monotonic())
                             self.used = between(before, self._usage())
+                            self.longest_s = self._longest_transaction()
             except pymysql.MySQLError:
                 pass
             time.sleep(0.1)
@@ -188,13 +202,14 @@ def main() -> None:
     (ROOT / ".local").mkdir(exist_ok=True)
     found: dict[str, list[float]] = {**{way: [] for way in ways}, "by hand": []}
     used: dict[str, dict[str, Use]] = {}
+    longest: dict[str, float] = {}
     for _ in range(options.rounds):
         for way in ways:
             bench = Bench(options.shards, options.rows, options.connections, way)
             try:
                 seconds, by_hand = bench.seconds()
                 found[way].append(seconds)
-                used[way] = bench.used
+                used[way], longest[way] = bench.used, bench.longest_s
                 found["by hand"].append(by_hand())
             finally:
                 bench.line.stop()
@@ -214,6 +229,7 @@ def main() -> None:
         told = sorted(parts.items(), key=lambda part: -part[1].cpu_s)
         print(f"\n{way}: processor s (peak MB) of each part")
         print(", ".join(f"{name} {use.cpu_s:.1f} ({use.peak_mb:.0f})" for name, use in told))
+        print(f"longest transaction on a source: {longest[way]:.2f} s")
 
 
 if __name__ == "__main__":

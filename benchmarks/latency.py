@@ -11,6 +11,9 @@ It also tells where the time goes. Of an INSERT: until Debezium has made the eve
 of committed records has it, and until the row is visible: that last one is the sink's. Of an ADD
 COLUMN: until a consumer has the schema change, until it has the decision (the agents' part), and
 until the target has the column (the sink's).
+
+Reference, on the same target in the same run: what its server alone takes for a transaction with
+one row and one offset, and for an ADD COLUMN.
 """
 
 from __future__ import annotations
@@ -184,6 +187,31 @@ def tell_columns(line: Line, committed: Committed) -> None:
     tell("ADD COLUMN + first row to visible", with_row)
 
 
+def tell_server(line: Line) -> None:
+    """Measure the reference: the target's server by hand."""
+    transactions, statements = list[float](), list[float]()
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        connection.autocommit(False)
+        cursor.execute("CREATE TABLE merged.rows_by_hand (ID INT PRIMARY KEY, v INT)")
+        cursor.execute("CREATE TABLE merged.offsets_by_hand (n INT PRIMARY KEY, end INT)")
+        cursor.execute("INSERT INTO merged.offsets_by_hand VALUES (0, 0)")
+        connection.commit()
+        for number in range(INSERTS):
+            time.sleep(0.02)
+            begin = time.time()
+            cursor.execute(f"INSERT INTO merged.rows_by_hand VALUES ({number}, {number})")
+            cursor.execute(f"UPDATE merged.offsets_by_hand SET end = {number + 1}")
+            connection.commit()
+            transactions.append(time.time() - begin)
+        for number in range(COLUMNS):
+            time.sleep(0.02)
+            begin = time.time()
+            cursor.execute(f"ALTER TABLE merged.rows_by_hand ADD COLUMN c{number} INT")
+            statements.append(time.time() - begin)
+    tell("the target alone: transaction", transactions)
+    tell("the target alone: ADD COLUMN", statements)
+
+
 def main() -> int:
     """Start a line, measure, stop it."""
     parser = argparse.ArgumentParser(
@@ -200,6 +228,7 @@ def main() -> int:
         tell_inserts(line, committed)
         tell_columns(line, committed)
         committed.close()
+        tell_server(line)
     except (ShardMergeError, TimeoutError) as error:
         print(f"{error}; logs in {directory}", file=sys.stderr)
         return 1

@@ -191,12 +191,13 @@ def final_rows(play: Play) -> dict[int, dict[str, Any]]:
     starts = [start for start, _ in known]
     assert starts == sorted(starts)
     rows: dict[int, dict[str, Any]] = {}
-    last = ("", 0, 0)
+    before: dict[str, Any] | None = None
     with play.reader(play.topic("t")) as reader:
         for value in all_of(reader):
             here = place(value)
-            assert here >= last, "the rows' places never go back"
-            last = here
+            if before is not None:
+                assert here >= place(before), f"the rows' places never go back: {before}, {value}"
+            before = value
             row = image(value)
             assert frozenset(row) == known[bisect.bisect_right(starts, here) - 1][1]
             if value["op"] == "d":
