@@ -86,6 +86,8 @@ class BatchRuns:
     def expect(self) -> None:
         """Begin to fetch rows that have just arrived, while it is found out whether they are safe.
 
+        Those that the wait has seen as a whole are not fetched once more.
+
         Rows behind others that are not applied are left out: what these wait for may take long.
 
         Raises:
@@ -101,7 +103,7 @@ class BatchRuns:
             partition: bases[partition] for partition in self._intake.arrived if partition in bases
         }
         if starts or self._expects:
-            self._runner.expect(starts)
+            self._runner.expect(starts, self._intake.seen)
         self._expects = bool(starts)
 
     def run(self, batch: BatchPlan) -> bool:
@@ -124,7 +126,7 @@ class BatchRuns:
                 size_bytes += result.read_bytes
                 moved |= self._take(result)
         if self._expects and not batch.tasks:
-            self._runner.expect({})
+            self._runner.expect({}, {})
         self._expects = False
         done = {result.place for result in results}
         busy = self._statements.busy

@@ -1,9 +1,12 @@
 """Ends a wait of the sink when a record arrives in Kafka, so that the sink need not poll.
 
 Theory of operation. One consumer follows the ends of all partitions. The brokers keep its request
-open until a committed record arrives. The consumer throws the record away: its arrival only ends a
-wait. A missed arrival costs time and nothing else, because each wait is bounded and the sink reads
-the topics itself.
+open until a committed record arrives. Its arrival ends a wait. A missed arrival costs time and
+nothing else, because each wait is bounded and the sink reads the topics itself.
+
+The records that ended a wait are there already, so a small batch need not fetch them once more
+(``seen``). The consumer gives the committed records of a partition without gaps. So what it gave in
+one wait is all that is committed between the offset at which it stood before and the last record.
 
 While many rows arrive, the sink does not wait. The consumer then leaves their partitions, so that
 brokers do not send the rows twice. It follows them again, from their ends, at the next wait.
@@ -20,11 +23,13 @@ from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from shardmerge.connectors.access.kafka import assigned_consumer
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
+
+from .range_reader import Kept, told_value
 
 _REQUEST_MS, _LONG_REQUEST_MS = 500, 2_500
 """Milliseconds for which the brokers keep a request open while nothing arrives; and with ``_LONG``
@@ -51,6 +56,7 @@ class Arrivals:
     Attributes:
         rows_of: The partitions of other topics in which the last wait saw records → the offset
             behind the last of them; 0 after an error, and where records are a backlog.
+        seen: Those of these partitions whose records the last wait has as a whole → the records.
     """
 
     def __init__(self, kafka: Kafka, always: AbstractSet[str]) -> None:
@@ -58,7 +64,10 @@ class Arrivals:
         self._always = always
         self._consumer: Consumer | None = None
         self.rows_of: Mapping[Partition, int] = {}
+        self.seen: Mapping[Partition, Kept] = {}
         self._followed: set[Partition] = set()
+        self._places: dict[Partition, int] = {}
+        """Partition → where the consumer stands: all committed records before that were given."""
         self._read_to: dict[Partition, int] = {}
         """Partition of a topic in ``always`` → up to where the sink has read it."""
         self._found: set[Partition] = set()
@@ -122,6 +131,7 @@ class Arrivals:
         asked = [TopicPartition(p.topic, p.number, end) for p, end in self._new.items()]
         self._consumer.incremental_assign(asked)
         self._followed |= self._new.keys()
+        self._places |= self._new
         self._new = {}
         self._changes += 1
         now = time.monotonic()
@@ -147,11 +157,12 @@ class Arrivals:
         Returns:
             Whether a record of a topic in ``always`` has arrived that the sink has not read.
         """
-        self.rows_of = {}
+        self.rows_of, self.seen = {}, {}
         if self._consumer is None:
             return False
         until = time.monotonic() + timeout_s
         found, behind = Counter[Partition](), dict[Partition, int]()
+        given: dict[Partition, list[Message]] = {}
         while (first := self._consumer.poll(max(0.0, until - time.monotonic()))) is not None:
             late: set[Partition] = set()
             for message in (first, *self._consumer.consume(_CHUNK, timeout=0)):
@@ -165,6 +176,7 @@ class Arrivals:
                 if lag <= 0:
                     found[partition] += 1
                     behind[partition] = 0 if offset is None else offset + 1
+                    given.setdefault(partition, []).append(message)
                 elif lag > _MANY:
                     late.add(partition)
             self._leave(late)
@@ -176,7 +188,25 @@ class Arrivals:
         if found.total() >= _MANY:
             self._leave(self.rows_of.keys())
             self.rows_of = dict.fromkeys(self.rows_of, 0)
+        self._take(given)
         return bool(awaited)
+
+    def _take(self, given: Mapping[Partition, list[Message]]) -> None:
+        """Note where the consumer stands behind the records that it gave, and keep those of rows.
+
+        After an error, and after partitions were left, nobody knows where it stood before.
+        """
+        seen = {}
+        for partition, messages in given.items():
+            start, end = self._places.pop(partition, None), self.rows_of.get(partition, 0)
+            if any(message.error() is not None for message in messages):
+                continue
+            offsets = [message.offset() or 0 for message in messages]
+            if partition in self._followed:
+                self._places[partition] = offsets[-1] + 1
+            if start is not None and start <= offsets[0] and end:
+                seen[partition] = Kept(start, end, offsets, list(map(told_value, messages)))
+        self.seen = seen
 
     def take_found(self, known: Mapping[Partition, object]) -> AbstractSet[Partition]:
         """The partitions in which a record was seen since the last call.
@@ -196,6 +226,7 @@ class Arrivals:
             self._consumer.close()
         self._consumer = None
         self._followed.clear()
+        self._places.clear()
         self._new, self._add_at = {}, 0.0
         self._changes += 1
 
@@ -204,6 +235,8 @@ class Arrivals:
             asked = [TopicPartition(p.topic, p.number) for p in partitions]
             self._consumer.incremental_unassign(asked)
             self._followed -= partitions
+            for partition in partitions:
+                self._places.pop(partition, None)
             self._changes += 1
 
 
@@ -215,7 +248,7 @@ def _consumer(kafka: Kafka, request_ms: int) -> Consumer:
             "client.id": "shardmerge-sink-arrivals",
             "fetch.wait.max.ms": request_ms,
             "fetch.error.backoff.ms": 100,
-            # The records are thrown away, so few are fetched ahead.
+            # A backlog's records are thrown away, so few are fetched ahead.
             "fetch.message.max.bytes": 1_024,
             "queued.max.messages.kbytes": 1_024,
             "fetch.queue.backoff.ms": 50,

@@ -33,6 +33,7 @@ from shardmerge.spark_sink.planning.partial_looks import (
 from .arrivals import Arrivals
 from .listing import ListedTopics
 from .offsets import OffsetReader
+from .range_reader import Kept
 from .topic_tail import ScanNotices, TailEnd, TailRecord, TopicTail
 from .waits import LongWaits, Waits
 from .windows.window import ReadWindows
@@ -69,6 +70,7 @@ class Intake:
             although there are records behind it. Everything before that offset is safe already.
         arrived: The whole row partitions in which records ended the last wait → the offset behind
             the last of them; 0 after an error or in a backlog.
+        seen: Those of them whose records the wait has as a whole → the records.
         looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
         described: The row topics as they are now.
         newly_safe: The partitions whose safe ends ``settle`` has moved last.
@@ -94,6 +96,7 @@ class Intake:
         self._scans = ScanNotices(json_of_connectors(pipeline.kafka))
         self.unreadable: dict[Partition, int] = {}
         self.arrived: Mapping[Partition, int] = {}
+        self.seen: Mapping[Partition, Kept] = {}
         self.looked_at: Mapping[Partition, str] = {}
         self.newly_safe: list[Partition] = []
         self.idle = IdleParts()
@@ -144,7 +147,7 @@ class Intake:
         if self._waits is not None:
             lacks = bool(self._topics.listing.lacking)
             timeout_s = self._waits.wait(timeout_s, self._ends if idle else None, lacks=lacks)
-            self.arrived = self._waits.rows_of
+            self.arrived, self.seen = self._waits.rows_of, self._waits.seen
         shown = False
         for event in self._tail.read(timeout_s):
             if event.topic == self._ddl_topic:
@@ -352,11 +355,7 @@ class Intake:
         return not (self.arrived or self.ordered) and self._topics.covers(self.decisions)
 
     def settle(self) -> bool:
-        """Find out which ends are safe by now, and which closures are known.
-
-        Returns:
-            Whether another call soon can find a new closure.
-        """
+        """Find which ends are safe by now. Returns whether another call soon finds a closure."""
         self.newly_safe = []
         for source, ends in self.barriers.settle(self.decisions, self._ddl_read_to).items():
             self.newly_safe += ends

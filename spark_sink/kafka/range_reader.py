@@ -88,15 +88,17 @@ class RowReader:
 
     Attributes:
         kept: Records that were read before a task asks for them (``windows``).
+        seen: Records that ended the sink's last wait (``arrivals``).
     """
 
     def __init__(self, kafka: Kafka, fetch_wait_ms: int = SMALL_FETCH_WAIT_MS) -> None:
         self.consumer = row_consumer(kafka, fetch_wait_ms)
         self.kept: Mapping[Partition, Kept] = {}
+        self.seen: Mapping[Partition, Kept] = {}
         self._known: set[str] = set()
         self._expected: dict[tuple[str, int], int] = {}
 
-    def expect(self, starts: Mapping[Partition, int]) -> None:
+    def expect(self, starts: Mapping[Partition, int], seen: Mapping[Partition, Kept]) -> None:
         """Begin to fetch, so that a cursor that begins at these offsets finds the records here.
 
         No cursor may be in use.
@@ -104,11 +106,14 @@ class RowReader:
         Args:
             starts: Whole partition → offset. Topics that were never read are left out. Replaces
                 what was expected before; empty: nothing is fetched any more.
+            seen: Whole partition → its records that are there already: they are not fetched.
 
         Raises:
             StackError: The client refuses it.
         """
-        expected = {(p.topic, p.number): o for p, o in starts.items() if p.topic in self._known}
+        self.seen = {p: kept for p, kept in seen.items() if kept.start <= starts.get(p, -1)}
+        wanted = starts.keys() - self.seen.keys()
+        expected = {(p.topic, p.number): starts[p] for p in wanted if p.topic in self._known}
         if expected != self._expected:
             self._assign(expected)
             self._expected = expected
@@ -267,7 +272,7 @@ class RangeCursor:
             return
         progress = self._progress[partition]
         offsets = list(map(Message.offset, messages))
-        told = _value if partition in self._telling else Message.value
+        told = told_value if partition in self._telling else Message.value
         values = list(map(told, messages))
         if offsets[-1] + 1 >= progress.end:
             within = bisect_left(offsets, progress.end)
@@ -305,7 +310,7 @@ class RangeCursor:
             ) from KafkaException(error)
 
 
-def _value(message: Message) -> bytes | None:
+def told_value(message: Message) -> bytes | None:
     """A record's value, marked when the record is one of a changed primary key."""
     value: bytes | None = message.value()
     headers = message.headers() or ()

@@ -16,7 +16,7 @@ from shardmerge.spark_sink.rows.decoding.row_envelope import Names
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 
 from .range_reader import CHUNK, OffsetRange, RangeCursor, Records, RowReader
-from .windows.kept_records import KeptCursor, has_kept
+from .windows.kept_records import KeptCursor, kept_cursor
 
 
 def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowFormat) -> Cursor:
@@ -26,7 +26,7 @@ def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowForma
         StackError: No broker answers.
     """
     if all(r.part is None for r in ranges):
-        return reader.open(ranges)
+        return kept_cursor(reader, ranges) or reader.open(ranges)
     whole: dict[Partition, OffsetRange] = {}
     for r in ranges:
         place = r.place.whole
@@ -34,8 +34,8 @@ def open_ranges(reader: RowReader, ranges: Sequence[OffsetRange], rows: RowForma
         start, end = min(known.start, r.start), max(known.end, r.end)
         tells_moves = known.tells_moves or r.tells_moves
         whole[place] = OffsetRange(r.topic, r.partition, start, end, tells_moves=tells_moves)
-    if has_kept(reader.kept, wanted := list(whole.values())):
-        return DemuxCursor(KeptCursor(reader.kept, wanted), ranges, rows)
+    if (cursor := kept_cursor(reader, list(whole.values()))) is not None:
+        return DemuxCursor(cursor, ranges, rows)
     for place in {r.place.whole for r in ranges if r.part is not None}:
         if whole[place].start == 0:
             # A new shard begins at 0, but the topic's first records may have been removed.
@@ -135,4 +135,4 @@ def _names(wanted: OffsetRange) -> Names:
     return shard.source, shard.database, shard.table
 
 
-Cursor: TypeAlias = RangeCursor | DemuxCursor
+Cursor: TypeAlias = RangeCursor | KeptCursor | DemuxCursor

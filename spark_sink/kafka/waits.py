@@ -16,6 +16,7 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 from .arrivals import Arrivals
+from .range_reader import Kept
 from .topic_tail import TopicTail
 
 log = logger(__name__)
@@ -71,6 +72,7 @@ class Waits:
         is_over_early: Whether an arrival ended the last wait.
         rows_of: The row partitions in which the last wait saw records → the offset behind the last
             of them; 0 after an error or in a backlog.
+        seen: Those of them whose records the wait has as a whole → the records.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class Waits:
         self._misses = 0
         self.is_over_early = False
         self.rows_of: Mapping[Partition, int] = {}
+        self.seen: Mapping[Partition, Kept] = {}
 
     def wait(self, timeout_s: float, ends: Mapping[Partition, int] | None, *, lacks: bool) -> float:
         """Wait until something arrives, if the tail sleeps or can sleep.
@@ -100,7 +103,7 @@ class Waits:
             Seconds for which the tail itself may wait for a record afterwards.
         """
         self._was_told_nothing, self.is_over_early = False, False
-        self.rows_of = {}
+        self.rows_of, self.seen = {}, {}
         complete = self._tail.is_asleep
         if ends is not None and (places := self._tail.places()) is not None:
             own = {Partition(topic, 0): place for topic, place in places.items()}
@@ -117,7 +120,7 @@ class Waits:
             return timeout_s if ends is None else min(timeout_s, _SHORT_S)
         until = self._clock() + timeout_s
         is_wanted = self._arrivals.wait(timeout_s, rows=ends is not None)
-        self.rows_of = self._arrivals.rows_of
+        self.rows_of, self.seen = self._arrivals.rows_of, self._arrivals.seen
         now = self._clock()
         self.is_over_early = now < until
         self._was_told_nothing &= not self.is_over_early

@@ -22,6 +22,7 @@ from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.windows.window import ReadWindows
 from shardmerge.spark_sink.loading.load_state import Load
@@ -228,12 +229,13 @@ class Batches(Protocol):
         """How many records the next batch may have: at most ``records``."""
         ...
 
-    def expect(self, starts: Mapping[Partition, int]) -> None:
+    def expect(self, starts: Mapping[Partition, int], seen: Mapping[Partition, Kept]) -> None:
         """Begin to fetch rows that a task will probably ask for soon, if that saves time.
 
         Args:
             starts: Whole partition → the offset from which it is read. Replaces what was expected
                 before; empty: nothing is expected any more.
+            seen: Whole partition → its records that are there already.
 
         Raises:
             StackError: Kafka cannot be read.

@@ -131,7 +131,8 @@ class LoadRuns:
     def is_loading(self) -> bool:
         """Whether a load is not complete, or may begin."""
         book = self._book
-        return bool(book.active or book.unsettled or book.has_news)
+        # Where the sink loads nothing itself, no news ever begins a load.
+        return bool(book.active or book.unsettled or (book.has_news and self.sources))
 
     def load(self) -> None:
         """Read the state from the target. Chunks that were given out are planned again.

@@ -1,4 +1,4 @@
-"""A cursor over records that the reader has kept (``window_reader``)."""
+"""A cursor over records that a reader has: of windows (``window_reader``), or just arrived."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import CHUNK, Kept, OffsetRange, Records
+from shardmerge.spark_sink.kafka.range_reader import (
+    CHUNK,
+    Kept,
+    OffsetRange,
+    Records,
+    RowReader,
+)
+
+
+def kept_cursor(reader: RowReader, ranges: Sequence[OffsetRange]) -> KeptCursor | None:
+    """A cursor over ranges of whole partitions; None if the reader has not all their records."""
+    kept = {**reader.seen, **reader.kept} if reader.seen else reader.kept
+    return KeptCursor(kept, ranges) if has_kept(kept, ranges) else None
 
 
 def has_kept(kept: Mapping[Partition, Kept], ranges: Sequence[OffsetRange]) -> bool:

@@ -12,6 +12,7 @@ from shardmerge.spark_sink.kafka.range_reader import CHUNK, Kept, OffsetRange, R
 from shardmerge.spark_sink.rows.decoding.row_envelope import Names
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 
+from .kept_records import kept_cursor
 from .window import Window
 
 KEPT_BYTES = 16 << 20
@@ -35,9 +36,10 @@ def read_windows(
     kept = {p: Kept(start, end, [], []) for p, (start, end) in asked.items()}
     names: dict[Partition, set[Names] | None] = {p: set() for p in asked}
     size = 0
-    cursor = reader.open(
-        [OffsetRange(*p[:2], start, end, tells_moves=True) for p, (start, end) in asked.items()]
-    )
+    wanted = [
+        OffsetRange(*p[:2], start, end, tells_moves=True) for p, (start, end) in asked.items()
+    ]
+    cursor = kept_cursor(reader, wanted) or reader.open(wanted)
     while cursor.is_open:
         for partition, offsets, values in cursor.read(CHUNK):
             named = names[partition]

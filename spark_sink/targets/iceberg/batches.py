@@ -28,6 +28,7 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,
@@ -107,7 +108,7 @@ class IcebergBatches:
         """All ``records``: also small batches need Spark, so none are applied before it runs."""
         return records
 
-    def expect(self, starts: Mapping[Partition, int]) -> None:
+    def expect(self, starts: Mapping[Partition, int], seen: Mapping[Partition, Kept]) -> None:
         """See ``Batches``. Does nothing: a commit takes far longer than the fetch before it."""
 
     @property

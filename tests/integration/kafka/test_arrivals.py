@@ -15,6 +15,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka import arrivals
 from shardmerge.spark_sink.kafka.arrivals import Arrivals
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
+from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.topic_tail import TailEnd, TailRecord, TopicTail
 
 DDL, ROWS, OTHERS = "arrivals.ddl", "arrivals.rows", "arrivals.others"
@@ -88,6 +89,34 @@ def test_a_committed_row_ends_a_wait_and_an_open_transaction_does_not(
     assert followed.take_found(known) == set(), "each is told once"
 
 
+def test_the_records_that_end_a_wait_are_there_as_a_whole(
+    followed: Arrivals, producer: Producer, stack: LocalStack
+) -> None:
+    rows = Partition(ROWS, 0)
+    start = ends_of(stack, ROWS)[rows]
+    send(producer, ROWS, 2)
+    assert waited(followed, LONG_S, rows=True) == (True, False)
+    found = list(followed.seen[rows].offsets)
+    while len(found) < 2:
+        assert waited(followed, LONG_S, rows=True) == (True, False)
+        assert followed.seen[rows].start == found[-1] + 1
+        found += followed.seen[rows].offsets
+    assert found == [start, start + 1]
+
+    producer.begin_transaction()
+    producer.produce(ROWS, b"given up", partition=0)
+    producer.flush(10)
+    producer.abort_transaction(30)
+    send(producer, ROWS)
+    assert waited(followed, LONG_S, rows=True) == (True, False)
+    end = ends_of(stack, ROWS)[rows] - 1
+    assert followed.seen == {rows: Kept(start + 2, end, [end - 1], [b"0"])}, "committed ones only"
+
+    send(producer, DDL)
+    assert waited(followed, LONG_S, rows=True) == (True, True)
+    assert followed.seen == {}, "decisions are read by the tail"
+
+
 def test_rows_do_not_end_a_wait_for_more_rows_and_a_decision_does(
     followed: Arrivals, producer: Producer
 ) -> None:
@@ -102,6 +131,7 @@ def test_a_backlog_is_left_alone_until_somebody_waits_for_rows_again(
 ) -> None:
     send(producer, ROWS, 5_000)
     assert waited(followed, LONG_S, rows=True) == (True, False)
+    assert followed.seen == {}
     send(producer, ROWS, 5_000)
     assert waited(followed, 1.0, rows=True) == (False, False)
     ends = ends_of(stack, DDL, ROWS, OTHERS)

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS
+from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS, Kept
 from shardmerge.spark_sink.kafka.windows.window import ReadWindows, Window
 from shardmerge.spark_sink.kafka.windows.window_reader import read_windows
 from shardmerge.spark_sink.planning.ranges import (
@@ -68,10 +68,10 @@ class BatchRunner:
                 log.warning("executors_awaited")
         return min(records, self._min_records - 1)
 
-    def expect(self, starts: Mapping[Partition, int]) -> None:
+    def expect(self, starts: Mapping[Partition, int], seen: Mapping[Partition, Kept]) -> None:
         """See ``Batches``: the driver's own reader fetches."""
         with idle_connection(self._config) as connection:
-            connection.reader.expect(starts)
+            connection.reader.expect(starts, seen)
 
     @property
     def read_windows(self) -> ReadWindows:
@@ -97,7 +97,7 @@ class BatchRunner:
             # Sorted, so that tasks that can be applied together are next to each other.
             yield from run_tasks([sorted(tasks, key=_kind_of_work)], self._config)
             return
-        self.expect({})  # other processes read them
+        self.expect({}, {})  # other processes read them
         context = self.spark.session().sparkContext
         cores, connections = context.defaultParallelism, self._config.connections
         units = units_of(tasks, cores * connections)

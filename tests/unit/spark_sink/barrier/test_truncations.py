@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
 from shardmerge.schemas.model.actions import RowRemoval
 from shardmerge.schemas.records.decisions import Binding
+from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.truncations import emptying
-from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records, RowReader
+from shardmerge.spark_sink.kafka.range_reader import Kept, OffsetRange, Records, RowReader
 from shardmerge.spark_sink.kafka.rewind import first_offset_from
 from tests.unit.spark_sink.decided import A_ROWS, TARGET, A, B, at, decision, folded
 from tests.unit.spark_sink.row_events import marked, row
@@ -51,6 +52,8 @@ class _Log:
     rows: list[int | None]
     low: int = 0
     marked: bool = False
+    kept: ClassVar[dict[Partition, Kept]] = {}
+    seen: ClassVar[dict[Partition, Kept]] = {}
 
     def beginning(self, partition: Any) -> int:
         return self.low

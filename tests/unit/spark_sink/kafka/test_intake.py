@@ -17,6 +17,7 @@ from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sourc
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
+from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.topic_tail import ScanNotices, TailRecord
 from shardmerge.spark_sink.planning.ordered_partitions import Closure
@@ -409,6 +410,7 @@ class Followed:
         self.found: set[Partition] = set()
         self.followed: dict[Partition, int] = {}
         self.rows_of: dict[Partition, int] = {}
+        self.seen: dict[Partition, Kept] = {}
         self.waited: Callable[[float], None] = lambda _: None
         self.closed = 0
 

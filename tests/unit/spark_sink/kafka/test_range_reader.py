@@ -11,7 +11,13 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka import range_reader
-from shardmerge.spark_sink.kafka.range_reader import Kept, OffsetRange, RangeCursor, RowReader
+from shardmerge.spark_sink.kafka.range_reader import (
+    Kept,
+    OffsetRange,
+    RangeCursor,
+    Records,
+    RowReader,
+)
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.rows.decoding.row_envelope import MovedRow
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
@@ -53,6 +59,7 @@ class Reader:
     """Opens a cursor on such a consumer."""
 
     kept: ClassVar[dict[Partition, Kept]] = {}
+    seen: ClassVar[dict[Partition, Kept]] = {}
 
     def open(self, ranges: list[OffsetRange]) -> RangeCursor:
         return RangeCursor(cast(Any, Consumer(record(A))), ranges)
@@ -122,7 +129,7 @@ def test_a_range_that_was_expected_goes_on_with_what_is_being_fetched(
     reading: tuple[RowReader, Assigned],
 ) -> None:
     reader, consumer = reading
-    reader.expect({T: 5})
+    reader.expect({T: 5}, {})
     assert consumer.calls() == [("assign", [("t", 0, 5)])]
     reader.open([OffsetRange("t", 0, 5, 9)])
     assert consumer.calls() == []
@@ -132,7 +139,7 @@ def test_a_range_that_was_expected_goes_on_with_what_is_being_fetched(
 
 def test_what_was_expected_beside_the_ranges_is_left(reading: tuple[RowReader, Assigned]) -> None:
     reader, consumer = reading
-    reader.expect({T: 5, U: 7})
+    reader.expect({T: 5, U: 7}, {})
     consumer.calls()
     reader.open([OffsetRange("u", 0, 7, 9)])
     [(call, [(topic, number, _)])] = consumer.calls()
@@ -152,22 +159,50 @@ def test_ranges_that_were_not_expected_are_fetched_from_their_starts(
     reading: tuple[RowReader, Assigned], ranges: list[OffsetRange]
 ) -> None:
     reader, consumer = reading
-    reader.expect({T: 5})
+    reader.expect({T: 5}, {})
     consumer.calls()
     reader.open(ranges)
     assert consumer.calls() == [("assign", [(r.topic, r.partition, r.start) for r in ranges])]
+
+
+def test_records_that_are_there_already_are_not_fetched(
+    reading: tuple[RowReader, Assigned],
+) -> None:
+    reader, consumer = reading
+    reader.expect({T: 5, U: 7}, {T: Kept(4, 7, [5, 6], [b"a", None]), U: Kept(8, 9, [8], [b"b"])})
+    assert consumer.calls() == [("assign", [("u", 0, 7)])], "offset 7 of u was not seen"
+
+    cursor = open_ranges(reader, [OffsetRange("t", 0, 5, 7)], JSON_ROWS)
+    assert cursor.read() == [Records(T, [5, 6], [b"a", None])]
+    assert (cursor.is_open, cursor.reached(T), consumer.calls()) == (False, 7, [])
+
+    reader.expect({}, {})
+    consumer.calls()
+    open_ranges(reader, [OffsetRange("t", 0, 5, 7)], JSON_ROWS)
+    assert consumer.calls() == [("assign", [("t", 0, 5)])], "they are there no longer"
+
+
+@pytest.mark.parametrize("wanted", [(3, 7), (5, 8)])
+def test_a_range_of_which_a_part_is_there_is_fetched_as_a_whole(
+    reading: tuple[RowReader, Assigned], wanted: tuple[int, int]
+) -> None:
+    reader, consumer = reading
+    reader.expect({T: 5}, {T: Kept(4, 7, [5, 6], [b"a", b"b"])})
+    consumer.calls()
+    open_ranges(reader, [OffsetRange("t", 0, *wanted)], JSON_ROWS)
+    assert consumer.calls() == [("assign", [("t", 0, wanted[0])])]
 
 
 def test_nothing_is_fetched_any_more_when_nothing_is_expected(
     reading: tuple[RowReader, Assigned],
 ) -> None:
     reader, consumer = reading
-    reader.expect({T: 5})
-    reader.expect({T: 5})
+    reader.expect({T: 5}, {})
+    reader.expect({T: 5}, {})
     assert len(consumer.calls()) == 1, "it is fetched already"
-    reader.expect({})
+    reader.expect({}, {})
     assert consumer.calls() == [("assign", [])]
-    reader.expect({})
+    reader.expect({}, {})
     assert consumer.calls() == []
-    reader.expect({Partition("new", 0): 0})
+    reader.expect({Partition("new", 0): 0}, {})
     assert consumer.calls() == [], "its leader is not known"

@@ -58,6 +58,7 @@ class Reader:
     """Opens ``Base``; the topics begin at ``low``."""
 
     kept: ClassVar[dict[Partition, Kept]] = {}
+    seen: ClassVar[dict[Partition, Kept]] = {}
 
     def __init__(self, logs: dict[Partition, list[bytes | None]], low: int = 0) -> None:
         self.logs, self.low = logs, low

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.waits import Waits
 
 ROWS, DDL = Partition("rows", 0), Partition("p.ddl", 0)
@@ -51,6 +52,7 @@ class Told:
         self.waits: list[tuple[float, bool]] = []
         self.closed = 0
         self.rows_of: dict[Partition, int] = {}
+        self.seen: dict[Partition, Kept] = {}
 
     def follow(self, rows: Mapping[Partition, int], own: Mapping[Partition, int]) -> bool:
         self.followed = {**rows, **own}

@@ -17,6 +17,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import batch_runs
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.intake import Intake
+from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.planning.failures import failing_after
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
@@ -111,7 +112,7 @@ class Target:
     def bound(self, records: int) -> int:
         return records
 
-    def expect(self, starts: Mapping[Partition, int]) -> None:
+    def expect(self, starts: Mapping[Partition, int], seen: Mapping[Partition, Kept]) -> None:
         self.expected.append(starts)
 
     def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:

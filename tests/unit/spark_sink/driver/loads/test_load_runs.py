@@ -502,6 +502,7 @@ def test_a_source_of_debeziums_snapshot_has_no_loads() -> None:
     runs.load()
     runs.order({})
     assert runs.latest == {} and store.kept == {}
+    assert not runs.is_loading, "the sink need not look for more than rows"
 
 
 def test_a_shard_whose_rows_must_be_of_one_moment_is_read_as_a_whole(driver: Driver) -> None:

@@ -22,7 +22,7 @@ NAMES = {shard: (shard.source, shard.database, shard.table) for shard in (A, B, 
 
 def reader_of(*values: bytes | None) -> Any:
     reader = Reader({ALL: list(values)})
-    reader.kept = {}  # type: ignore[misc]
+    reader.kept, reader.seen = {}, {}  # type: ignore[misc]
     return cast(Any, reader)
 
 
@@ -50,6 +50,13 @@ def test_a_task_takes_the_records_of_a_window_from_the_reader() -> None:
     assert found == {A: [3, 4], B: [2, 4]}
     assert opened == [], "nothing is fetched"
     assert cursor.reached(wanted[0].place) == 6
+
+
+def test_a_window_of_records_that_are_there_already_is_not_fetched() -> None:
+    reader = reader_of()
+    reader.seen = {ALL: Kept(1, 3, [1, 2], [record(A), record(B)])}
+    found = read_windows(reader, {ALL: (1, 3)}, JSON_ROWS)
+    assert found == {ALL: Window(3, {NAMES[A], NAMES[B]})}
 
 
 def test_records_that_were_not_read_before_are_fetched() -> None:

@@ -70,7 +70,7 @@ class Connection:
 
     @property
     def reader(self) -> Any:
-        return SimpleNamespace(open=lambda ranges: Cursor(self.logs, ranges))
+        return SimpleNamespace(kept={}, seen={}, open=lambda ranges: Cursor(self.logs, ranges))
 
     def new_fold(self, task: RangeTask, refusals: Any) -> RowFold:
         return TaskConnection.new_fold(cast(Any, self), task, refusals)
