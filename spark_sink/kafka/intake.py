@@ -182,8 +182,8 @@ class Intake:
             StackError: Kafka does not answer: the next call tries again.
         """
         began, known = time.monotonic(), self.watermarks.ends
-        if self._waits is not None:
-            self._looks.warm(self._waits.arrived(known), began)
+        warm = self._waits.arrived(known) if self._waits is not None else frozenset()
+        self._looks.warm(warm, began)
         parts = max(len(self._topics.listing.partitions), len(self.decisions.streams))
         some = self._looks.wanted(known, parts, began, is_calm=is_calm)
         # Ordered partitions need all ends.
@@ -194,6 +194,12 @@ class Intake:
         listing = self._topics.listing
         needs_all |= self._topics.is_other
         is_due = self._looks.is_due(began)
+        rests = is_calm and self._waits is not None and self._waits.saw_nothing and not is_due
+        rests &= not (needs_all or self._topics.fresh or self._behind or warm)
+        if rests and self._looks.may_rest(began):
+            self.looked_at = {}
+            return
+        self._looks.looked(began)
         may_see = hurried and not (needs_all or self._topics.fresh or is_due)
         arrived = self.arrived if may_see else {}
         looked: AbstractSet[Partition] | None

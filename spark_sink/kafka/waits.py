@@ -70,6 +70,7 @@ class Waits:
 
     Attributes:
         is_over_early: Whether an arrival ended the last wait.
+        saw_nothing: Whether any row or decision would have ended the last wait, and none did.
         rows_of: The row partitions in which the last wait saw records → the offset behind the last
             of them; 0 after an error or in a backlog.
         seen: Those of them whose records the wait has as a whole → the records.
@@ -84,7 +85,7 @@ class Waits:
         self._look_at = 0.0
         self._was_told_nothing = False
         self._misses = 0
-        self.is_over_early = False
+        self.is_over_early = self.saw_nothing = False
         self.rows_of: Mapping[Partition, int] = {}
         self.seen: Mapping[Partition, Kept] = {}
 
@@ -102,7 +103,7 @@ class Waits:
         Returns:
             Seconds for which the tail itself may wait for a record afterwards.
         """
-        self._was_told_nothing, self.is_over_early = False, False
+        self._was_told_nothing = self.is_over_early = self.saw_nothing = False
         self.rows_of, self.seen = {}, {}
         complete = self._tail.is_asleep
         if ends is not None and (places := self._tail.places()) is not None:
@@ -122,8 +123,10 @@ class Waits:
         is_wanted = self._arrivals.wait(timeout_s, rows=ends is not None)
         self.rows_of, self.seen = self._arrivals.rows_of, self._arrivals.seen
         now = self._clock()
-        self.is_over_early = now < until
+        # librdkafka counts milliseconds: a wait in vain may end a part of one before its bound.
+        self.is_over_early = (is_wanted or bool(self.rows_of)) and now < until
         self._was_told_nothing &= not self.is_over_early
+        self.saw_nothing = complete and ends is not None and not self.is_over_early
         if self._tail.is_asleep and (is_wanted or now >= self._look_at):
             self._tail.wake()
             is_wanted = True

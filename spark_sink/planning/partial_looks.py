@@ -11,6 +11,9 @@ of the reading in which all were asked for, and the number of the decisions that
 Rows that end a wait of a calm sink need no question: who has read a committed record knows that the
 partition can be read up to behind it (``SeenEnds``). Such an end proves nothing new about others,
 and neither does a round that leaves the commit marker behind such rows for later.
+
+A calm sink whose wait would have ended with any row, and did not, need not ask at all, except once
+a second.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ class PartialLooks:
     def __init__(self) -> None:
         self._warm: dict[Partition, float] = {}
         self._asked_at = self._took_s = 0.0
+        self._looked_at = float("-inf")
 
     def warm(self, partitions: Iterable[Partition], now: float) -> None:
         """Note the whole partitions that have grown, or in which records may have arrived."""
@@ -60,6 +64,14 @@ class PartialLooks:
         self._warm = {p: at for p, at in self._warm.items() if now - at < _WARM_S}
         some = frozenset(p for p in self._warm if p in known)
         return some if 2 * len(some) < max(len(known), FEW) else None
+
+    def may_rest(self, now: float) -> bool:
+        """Whether a round need not ask for any end, if nothing can have arrived."""
+        return now < self._looked_at + _LATEST_S
+
+    def looked(self, now: float) -> None:
+        """Note a round that takes ends."""
+        self._looked_at = now
 
     def is_due(self, now: float) -> bool:
         """Whether a round must ask for all ends, although nothing waits for them."""
@@ -103,8 +115,9 @@ class SeenEnds:
         Args:
             arrived: Whole partition → the offset behind the last committed record seen there; 0
                 where that is not known.
-            known: Whole partition → the end that is known. If one of them is not below what was
-                seen, something else happened than that rows came.
+            known: Whole partition → the end that is known. It is that of rows seen now if they
+                were written, and not committed yet, when it was asked for. If one is beyond what
+                was seen, something else happened than that rows came.
             now: The present time.
             is_calm: Whether nothing waits for a new reading of all ends.
         """
@@ -114,7 +127,7 @@ class SeenEnds:
             is_calm
             and bool(arrived)
             and not self._was_seen
-            and all(end > known.get(partition, end) for partition, end in arrived.items())
+            and all(known.get(partition, end + 1) <= end for partition, end in arrived.items())
         )
         if self._was_seen:
             self._seen.update((partition, (end, now)) for partition, end in arrived.items())

@@ -533,7 +533,7 @@ def test_a_marker_that_is_found_later_is_no_row_that_was_missed(
     told.waited = pass_by
 
     def idle_round() -> None:
-        intake.read(1.0, idle=True)
+        intake.read(0.3, idle=True)
         intake.observe(is_calm=True)
         intake.settle()
 
@@ -545,9 +545,29 @@ def test_a_marker_that_is_found_later_is_no_row_that_was_missed(
         seen += 2
         offsets.ends[a.topic] = seen
         told.found, told.rows_of = set(), {}
+        offsets.questions.clear()
+        idle_round()
+        assert offsets.questions == [], "a row would have ended the wait"
+        now[0] += 1.0
         idle_round()
         assert intake.barriers.safe_ends[a] == seen
     assert told.closed == 0
+
+
+def test_a_row_that_arrives_just_behind_a_wait_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    intake, offsets, told = many(monkeypatch, now)
+    intake.read(0.3, idle=True)
+    intake.observe(is_calm=True)
+    assert offsets.questions, "a second ago is long ago"
+    for found, asks in (set(), False), ({Partition("s1.app.a", 0)}, True), (set(), False):
+        offsets.questions.clear()
+        told.found = found
+        intake.read(0.3, idle=True)
+        intake.observe(is_calm=True)
+        assert bool(offsets.questions) == asks
 
 
 def test_rows_seen_while_a_statement_waits_for_ends_do_not_tell_them(

@@ -167,14 +167,42 @@ def test_who_does_not_tell_of_rows_three_times_in_a_row_is_renewed(
         waits.wait(0.5, ENDS, lacks=False)
         waits.check(rows_came)
     assert told.closed == 0
-    told.ends_after = 0.1
+    told.ends_after, told.rows_of = 0.1, {ROWS: 11}
     waits.wait(0.5, ENDS, lacks=False)
     waits.check(True)
     assert told.closed == 0, "it told of them"
-    told.ends_after = None
+    told.ends_after, told.rows_of = None, {}
     waits.wait(0.5, ENDS, lacks=False)
     waits.check(True)
     assert told.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_wanted", "ends", "complete", "saw_nothing"),
+    [
+        ({}, False, ENDS, True, True),
+        ({ROWS: 11}, False, ENDS, True, False),
+        ({}, True, ENDS, True, False),
+        ({}, False, None, True, False),
+        ({}, False, ENDS, False, False),
+    ],
+    ids=["nothing", "rows", "a decision", "rows would not have", "not sure"],
+)
+def test_a_wait_tells_whether_anything_would_have_ended_it(
+    parts: tuple[Waits, Tail, Told],
+    rows: dict[Partition, int],
+    ends: dict[Partition, int] | None,
+    *,
+    is_wanted: bool,
+    complete: bool,
+    saw_nothing: bool,
+) -> None:
+    waits, _, told = parts
+    told.rows_of, told.is_wanted, told.complete = rows, is_wanted, complete
+    told.ends_after = 0.4995  # librdkafka counts milliseconds
+    waits.wait(0.5, ends, lacks=False)
+    assert waits.saw_nothing == saw_nothing
+    assert waits.is_over_early == bool(ends is not None and (rows or is_wanted))
 
 
 def test_what_arrived_meanwhile_is_collected_unless_it_must_wake_the_tail(

@@ -103,17 +103,21 @@ def test_rows_that_end_a_wait_tell_their_ends() -> None:
     assert seen.take({ONE: 13}, {ONE: 12}, 1.2, is_calm=True)
 
 
+def test_rows_that_were_not_committed_when_ends_were_asked_for_tell_theirs_too() -> None:
+    assert SeenEnds().take({ONE: 11}, {ONE: 11}, 1.0, is_calm=True)
+
+
 @pytest.mark.parametrize(
     ("arrived", "known", "is_calm"),
     [
         ({}, {ONE: 10}, True),
         ({ONE: 11}, {ONE: 10}, False),
         ({ONE: 0}, {ONE: 10}, True),
-        ({ONE: 10}, {ONE: 10}, True),
+        ({ONE: 10}, {ONE: 11}, True),
         ({ONE: 11}, {}, True),
-        ({ONE: 11, OTHER: 5}, {ONE: 10, OTHER: 5}, True),
+        ({ONE: 11, OTHER: 5}, {ONE: 10, OTHER: 6}, True),
     ],
-    ids=["nothing came", "something waits", "an error", "known", "not listed", "one is known"],
+    ids=["nothing came", "something waits", "an error", "more known", "not listed", "of one, too"],
 )
 def test_otherwise_the_ends_are_asked_for(
     arrived: dict[Partition, int], known: dict[Partition, int], *, is_calm: bool
