@@ -124,9 +124,10 @@ class Waits:
         self.rows_of, self.seen = self._arrivals.rows_of, self._arrivals.seen
         now = self._clock()
         # librdkafka counts milliseconds: a wait in vain may end a part of one before its bound.
-        self.is_over_early = (is_wanted or bool(self.rows_of)) and now < until
+        saw_any = is_wanted or bool(self.rows_of)
+        self.is_over_early = saw_any and now < until
         self._was_told_nothing &= not self.is_over_early
-        self.saw_nothing = complete and ends is not None and not self.is_over_early
+        self.saw_nothing = complete and ends is not None and not saw_any
         if self._tail.is_asleep and (is_wanted or now >= self._look_at):
             self._tail.wake()
             is_wanted = True
