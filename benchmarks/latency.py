@@ -12,6 +12,8 @@ of committed records has it, and until the row is visible: that last one is the 
 COLUMN: until a consumer has the schema change, until it has the decision (the agents' part), and
 until the target has the column (the sink's).
 
+In the end, what the idle line costs: milliseconds of a processor for each second, by part.
+
 Reference, on the same target in the same run: what its server alone takes for a transaction with
 one row and one offset, and for an ADD COLUMN.
 """
@@ -30,11 +32,13 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from bench_measures import between, usage
 from confluent_kafka import TopicPartition
 from pymysql.err import OperationalError
 
 from shardmerge.connectors.access.kafka import consumer
 from shardmerge.local.line import Line
+from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
@@ -45,6 +49,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 INSERTS = 200
 COLUMNS = 50
+IDLE_S = 20.0
 WARM_UP = 20
 ADD = "ALTER TABLE app.tbl00 ADD COLUMN {} INT"
 ROW = "SELECT 1 FROM merged.tbl WHERE ID = '{}'"
@@ -212,6 +217,18 @@ def tell_server(line: Line) -> None:
     tell("the target alone: ADD COLUMN", statements)
 
 
+def tell_idle(line: Line) -> None:
+    """Measure what the line costs while nothing happens."""
+    time.sleep(5.0)  # the last rows' progress records, and whoever waits for more of them
+    stack = LocalStack(line.directory)
+    before = usage(stack)
+    time.sleep(IDLE_S)
+    used = between(before, usage(stack))
+    each = {name: 1000 * use.cpu_s / IDLE_S for name, use in used.items()}
+    parts = ", ".join(f"{name} {ms:.0f}" for name, ms in sorted(each.items()))
+    print(f"the idle line: {sum(each.values()):.0f} ms of a processor a second ({parts})")
+
+
 def main() -> int:
     """Start a line, measure, stop it."""
     parser = argparse.ArgumentParser(
@@ -229,6 +246,7 @@ def main() -> int:
         tell_columns(line, committed)
         committed.close()
         tell_server(line)
+        tell_idle(line)
     except (ShardMergeError, TimeoutError) as error:
         print(f"{error}; logs in {directory}", file=sys.stderr)
         return 1
