@@ -252,7 +252,7 @@ bench-shards: $(ARTIFACTS) | java ## What shards cost: start, memory, the idle l
 	$(PY) benchmarks/many_shards.py $(ARGS)
 
 .PHONY: bench-shards-added
-bench-shards-added: $(READY) ## The work of the sink's driver while shards are added, without servers (ARGS="--shards 1000,3000 --topics shared --profile")
+bench-shards-added: $(READY) ## The work of the sink's driver while shards are added, without servers (ARGS="--shards 1000,3000 --topics shared --profile idle")
 	$(PY) benchmarks/shards_added.py $(ARGS)
 
 .PHONY: test-spark

@@ -1,7 +1,8 @@
 """The work of the sink's driver while shards are added, without any server.
 
 Usage: ``python benchmarks/shards_added.py [--shards 1000,3000,10000] [--topics
-shard|shared] [--each 5] [--late 200] [--batches 50] [--profile]``
+shard|shared] [--each 5] [--late 200] [--batches 50] [--profile
+added|idle]``
 
 The driver is the real one; Kafka and the target are played. The sources have described all tables
 at the beginning, as Debezium's snapshots do. Then each round shows ``--each`` more decisions, and
@@ -12,6 +13,9 @@ topics and partitions in all: what Kafka's client and the brokers do grows with 
 what the client alone needs for that, by the figures of ``docs/explanation/scale.md``. The driver's
 clock goes on by as much, so the driver asks less often if an answer takes long. ``growth`` is the
 exponent between the last two numbers of shards.
+
+``idle, ms a second``: what the driver needs for each second in which nothing comes afterwards, mean
+of a minute. ``--profile idle`` tells where that goes, ``--profile added`` the same of the start.
 
 ``a batch, ms`` are the driver's processor milliseconds for one of ``--batches`` batches that come
 when all shards are there, each with a row of 1% of them. For a shared topic the reference is there,
@@ -73,6 +77,8 @@ COSTS_S = {"ends": 21e-6, "listed": 6e-6, "described": 40e-6}
 PACE_S = 0.05
 """Seconds of the driver's clock from one round to the next, besides those that are spent."""
 BATCH = "a batch, ms"
+IDLE = "idle, ms a second"
+IDLE_S, WAIT_S = 60.0, 0.5
 MOST_ROUNDS = 10
 """So many rounds for each shard are too many."""
 
@@ -299,7 +305,7 @@ class _State:
     def bound(self, records: int) -> int:
         return records
 
-    def expect(self, starts: object) -> None:
+    def expect(self, *told: object) -> None:
         pass
 
     def read_windows(self, asked: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Window]:
@@ -365,6 +371,14 @@ def batch_ms(driver: Driver, world: World, count: int) -> float:
     return 1_000 * used / count
 
 
+def idle_ms(driver: Driver, world: World) -> float:
+    """Processor milliseconds of the driver's Python for a second in which nothing comes."""
+    began, since = time.process_time(), world.now()
+    while world.now() - since < IDLE_S:
+        driver.step(WAIT_S, idle=True)
+    return 1_000 * (time.process_time() - began) / IDLE_S
+
+
 def measure(
     count: int,
     each: int,
@@ -373,7 +387,7 @@ def measure(
     *,
     shared: bool,
     windows: bool = True,
-    profile: bool,
+    profile: str = "",
 ) -> dict[str, float]:
     """The figures of one number of shards."""
     world = World(count, shared=shared)
@@ -388,7 +402,7 @@ def measure(
         driver = driver_of(world, tail, windows=windows)
         driver.load()
         began, rounds, rows = time.process_time(), 0, 0
-        if profile:
+        if profile == "added":
             profiler.enable()
         moved = True
         while moved or len(world.applied) < count:
@@ -409,11 +423,16 @@ def measure(
         used = time.process_time() - began
         asked, model_s = dict(world.asked), world.model_s
         batch = batch_ms(driver, world, batches)
+        if profile == "idle":
+            profiler.enable()
+        idle = idle_ms(driver, world)
+        profiler.disable()
         driver.stop()
     if profile:
         pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(30)
     figures = {"rounds": float(rounds), "Python, s": used, "model, s": model_s}
-    return figures | {name: float(n) for name, n in sorted(asked.items())} | {BATCH: batch}
+    figures |= {name: float(n) for name, n in sorted(asked.items())}
+    return figures | {BATCH: batch, IDLE: idle}
 
 
 def main() -> int:
@@ -424,7 +443,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=5, help="decisions a round")
     parser.add_argument("--late", type=int, default=200, help="decisions before a row comes")
     parser.add_argument("--batches", type=int, default=50, help="batches with rows of 1%%")
-    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--profile", choices=("added", "idle"), default="")
     options = parser.parse_args()
     counts = [int(text) for text in options.shards.split(",")]
     shared, found = options.topics == "shared", list[dict[str, float]]()
@@ -432,7 +451,7 @@ def main() -> int:
     for count in counts:
         found.append(measure(count, *told, shared=shared, profile=options.profile))
         if shared:
-            reference = measure(count, *told, shared=True, windows=False, profile=False)
+            reference = measure(count, *told, shared=True, windows=False)
             found[-1][f"{BATCH}: all moved"] = reference[BATCH]
     print(f"{'':<24}" + "".join(f"{count:>13,}" for count in counts) + f"{'growth':>9}")
     for name in found[-1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from shardmerge.schemas.model.names import ShardId
@@ -58,6 +58,10 @@ class Watermarks:
         if stream in self.unread:
             return []
         return partitions_of(stream, self.partitions.get(stream.topic, 0))
+
+    def tells_same_as(self, before: Watermarks) -> bool:
+        """Whether only the number of the reading is another one."""
+        return replace(before, number=self.number) == self
 
     def end(self, partition: Partition) -> int:
         """The high watermark of the partition's whole Kafka partition."""

@@ -105,7 +105,7 @@ class Intake:
         self._as_read = as_read
         self._tail = tail
         self._format = format_
-        self._ddl_topic = topics.ddl(pipeline).name
+        self._ddl = Partition(topics.ddl(pipeline).name, 0)
         self._notifications = topics.notifications(pipeline).name
         self._ddl_read_to = 0
         self._topics = ListedTopics(offsets, self.barriers.tails.keys())
@@ -125,8 +125,7 @@ class Intake:
             StackError: Kafka cannot be read.
             ContractError: The ddl topic contradicts itself.
         """
-        partition = Partition(self._ddl_topic, 0)
-        end = self._offsets.high_watermarks([partition])[partition]
+        end = self._offsets.high_watermarks([self._ddl])[self._ddl]
         while self._ddl_read_to < end:
             self.read(timeout_s=1.0)
 
@@ -150,7 +149,7 @@ class Intake:
             self.arrived, self.seen = self._waits.rows_of, self._waits.seen
         shown = False
         for event in self._tail.read(timeout_s):
-            if event.topic == self._ddl_topic:
+            if event.topic == self._ddl.topic:
                 shown |= self._read_ddl(event)
             elif event.topic == self._notifications:
                 if isinstance(event, TailRecord):
@@ -210,7 +209,7 @@ class Intake:
         elif not needs_all and not is_due and self._seen.may_have_markers(began):
             stable, looked = self._look_at(frozenset(known)), known.keys()
         else:
-            stable, looked = self._look_at_all(), None
+            stable, looked = self._look_at_all(is_calm=is_calm), None
         if self._waits is not None and self._topics.fresh:
             fresh = {partition.whole for partition in self._topics.fresh}
             self._waits.follow_also({p: self.watermarks.ends[p] for p in fresh})
@@ -238,15 +237,14 @@ class Intake:
         self.described.begin_round()
         if not by_source:
             return
-        ddl = Partition(self._ddl_topic, 0)
         topics_of_grown = {partition.topic for partition in grown}
         asked, found = self._offsets.high_watermarks_and_topics(
-            [ddl, *(Partition(name, 0) for name in by_source)], topics_of_grown
+            [self._ddl, *(Partition(name, 0) for name in by_source)], topics_of_grown
         )
         self.described.take(topics_of_grown, found)
         for source, source_ends in by_source.items():
             watermark = asked[Partition(source, 0)]
-            self.barriers.take(Barrier(source, watermark, source_ends, asked[ddl]))
+            self.barriers.take(Barrier(source, watermark, source_ends, asked[self._ddl]))
 
     def _look_into_windows(
         self, looked: AbstractSet[Partition] | None, stable: dict[Partition, int], began: float
@@ -291,7 +289,7 @@ class Intake:
         self.looked_at = parts_of(seen.keys(), listing.partitions, listing.parts, self.idle.bases)
         return seen
 
-    def _look_at_all(self) -> dict[Partition, int]:
+    def _look_at_all(self, *, is_calm: bool) -> dict[Partition, int]:
         """Read all ends anew. Returns the stable ends of the partitions with arrivals."""
         listing = self._topics.listing
         # A listing that differs in more than new topics may have lost and found shards.
@@ -299,18 +297,14 @@ class Intake:
         known = {*listing.whole, *listing.own}
         asked, stable = self._offsets.both_ends(known, self.arrived.keys() & known)
         self._seen.forget()
-        watermarks = {partition: asked[partition] for partition in listing.whole}
-        self.barriers.check(watermarks)
-        self.watermarks = Watermarks(
-            listing.seen,
-            dict(listing.counts),
-            watermarks,
-            self.decisions.topics,
-            listing.unread,
-            strays=listing.missed | {shard for own, shard in listing.own.items() if asked[own]},
-            number=self.watermarks.number + 1,
-        )
-        self._ends = dict(watermarks)
+        reading = listing.reading(asked, self.decisions.topics, self.watermarks.number + 1)
+        self.barriers.check(reading.ends)
+        # In a calm sink nothing waits for a later reading that tells the same.
+        if is_calm and not self._topics.is_other and reading.tells_same_as(self.watermarks):
+            self.looked_at = {}
+            return stable
+        self.watermarks = reading
+        self._ends = dict(reading.ends)
         self._topics.is_other = False
         self._behind.keep(listing.partitions)
         self.looked_at = listing.partitions
@@ -395,9 +389,9 @@ class Intake:
         Raises:
             StackError: Kafka does not answer.
         """
-        ddl, own = Partition(self._ddl_topic, 0), Partition(source, 0)
-        asked = self._offsets.high_watermarks([ddl, own])
-        return Barrier(source, asked[own], {}, asked[ddl])
+        own = Partition(source, 0)
+        asked = self._offsets.high_watermarks([self._ddl, own])
+        return Barrier(source, asked[own], {}, asked[self._ddl])
 
     def is_settled(self, barrier: Barrier) -> bool:
         """Whether every schema change below a barrier is decided, and its decisions are read."""

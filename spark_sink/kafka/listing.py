@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.pipeline.topics import row_topic
+from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
+from shardmerge.spark_sink.barrier.applied import Watermarks
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream, partitions_of
 
@@ -64,6 +65,24 @@ class Listing:
             and before.whole <= self.whole
         )
 
+    def reading(self, ends: Mapping[Partition, int], topics: RowTopics, number: int) -> Watermarks:
+        """The high watermarks of all partitions in the list.
+
+        Args:
+            ends: The high watermark of each, and of each partition that should have no rows.
+            topics: Where the shards' rows are.
+            number: Of the reading.
+        """
+        return Watermarks(
+            self.seen,
+            dict(self.counts),
+            {partition: ends[partition] for partition in self.whole},
+            topics,
+            self.unread,
+            strays=self.missed | {shard for own, shard in self.own.items() if ends[own]},
+            number=number,
+        )
+
     def new_streams(self, decisions: Decisions) -> list[Stream]:
         """The streams that decisions have named since; streams are never taken away."""
         return list(islice(decisions.streams, self.streams, None))
@@ -103,24 +122,25 @@ class Wanted:
     """What a whole list is about: streams that are read, and topics that should have no rows.
 
     Attributes:
+        seen: ``Decisions.seen`` of the decisions that name them.
         own: Default topic of a shard that shares another topic → the shard.
+        topics: The topics to ask Kafka about.
     """
 
+    seen: int
     streams: tuple[Stream, ...]
     unread: frozenset[Stream]
     own: Mapping[str, ShardId]
+    topics: frozenset[str]
 
     @classmethod
     def of(cls, decisions: Decisions, sources: Collection[str]) -> Wanted:
         """What to list for all known shards; ``sources``: the sources in the pipeline file."""
         unread = decisions.unread(sources)
         streams = tuple(stream for stream in decisions.streams if stream not in unread)
-        return cls(streams, unread, default_topics(streams))
-
-    @property
-    def topics(self) -> set[str]:
-        """The topics to ask Kafka about."""
-        return {*self.own, *(stream.topic for stream in self.streams)}
+        own = default_topics(streams)
+        topics = frozenset([*own, *(stream.topic for stream in streams)])
+        return cls(decisions.seen, streams, unread, own, topics)
 
     def listing(self, decisions: Decisions, listed: Mapping[str, int]) -> Listing:
         """The listing; ``listed``: topic that exists → number of its partitions."""
@@ -172,6 +192,7 @@ class ListedTopics:
         self.is_other = False
         self._offsets = offsets
         self._sources = sources
+        self._wanted: Wanted | None = None
         self._list_at = 0.0
         self._listed: tuple[int, Mapping[str, int]] = (-1, {})
 
@@ -200,7 +221,9 @@ class ListedTopics:
 
     def _list(self, decisions: Decisions) -> None:
         now, before = time.monotonic(), self.listing
-        wanted = Wanted.of(decisions, self._sources)
+        wanted = self._wanted
+        if wanted is None or wanted.seen != decisions.seen:
+            wanted = self._wanted = Wanted.of(decisions, self._sources)
         counts = self._offsets.partitions(wanted.topics)
         if self._listed != (seen := (decisions.seen, counts)):
             self.listing, self._listed = wanted.listing(decisions, counts), seen

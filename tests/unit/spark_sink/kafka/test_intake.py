@@ -458,15 +458,15 @@ def test_a_calm_sink_of_many_shards_does_not_ask_for_all_ends_in_every_round(
 
     assert ask() == 3, "the first time"
     intake.settle()
-    now[0] = 30.0
+    now[0], before = 30.0, intake.watermarks
     assert ask() == 3, "long ago"
+    assert intake.watermarks is before and intake.is_still, "it tells nothing new"
     assert (ask(), intake.is_still) == (0, True)
     told.found = {Partition("s1.app.a", 0)}
     assert (ask(), intake.is_still) == (1, False)
     told.found = set()
-    before = intake.watermarks
     intake.settle()
-    now[0] = 40.0
+    now[0], before = 40.0, intake.watermarks
     assert ask(is_calm=False) == 3, "something waits for it"
     assert intake.watermarks is not before
     assert ask() == 0
