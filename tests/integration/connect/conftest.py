@@ -31,6 +31,16 @@ __all__ = ["rest"]  # a fixture for the tests of this folder
 
 CACHE = Path(__file__).resolve().parents[3] / ".local" / "cache"
 _NUMBERS = itertools.count(1)
+_OF_A_TASK = (
+    "Found previous partition offset",
+    "Skip ",
+    "Stopping task",
+    "Graceful stop of task",
+    "restore lost connection",
+    "last recorded offset",
+    "Attempting to restart task",
+)
+"""In the worker's log: where a task began and ended, and where its reader connected again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +107,12 @@ class Reader:
         )
 
     def next_before(self, end: int) -> dict[str, Any] | None:
-        """The next record's value below an end offset; None when there is none."""
+        """The next record's value, with its offset, below an end offset; None without one."""
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             if message := self._poll():
                 value: dict[str, Any] = json.loads(message.value() or b"null")
-                return value
+                return {**value, "offset": message.offset()}
             (here,) = self._consumer.position([self._partition])
             if here.offset >= end:
                 return None
@@ -178,14 +188,15 @@ def pytest_runtest_makereport(
 
 
 def _said_by_connect(stack: LocalStack) -> str:
-    """The state of each connector, and the last lines of the worker's log."""
+    """The state of each connector, where its tasks began, and the last lines of the log."""
     with closing(ConnectRest(stack.connect_url, patience_s=0.0)) as asked:
         try:
             states = [f"{name}: {asked.status(name)}" for name in asked.connectors()]
         except StackError as error:
             states = [str(error)]
     log = (stack.directory / "logs" / "connect.log").read_text(encoding="utf-8").splitlines()
-    return "\n".join(states + log[-60:])
+    begun = [line for line in log[:-60] if any(text in line for text in _OF_A_TASK)]
+    return "\n".join(states + begun[-60:] + log[-60:])
 
 
 @pytest.fixture

@@ -192,12 +192,20 @@ def final_rows(play: Play) -> dict[int, dict[str, Any]]:
     assert starts == sorted(starts)
     rows: dict[int, dict[str, Any]] = {}
     before: dict[str, Any] | None = None
+    came: dict[tuple[Any, ...], int] = {}
     with play.reader(play.topic("t")) as reader:
         for value in all_of(reader):
             here = place(value)
+            # Whether a row that goes back came before tells who is wrong: the offset that a task
+            # began at, or the place of a row that was read again.
+            told = (here, value["op"], *sorted(image(value).items(), key=repr))
             if before is not None:
-                assert here >= place(before), f"the rows' places never go back: {before}, {value}"
+                assert here >= place(before), (
+                    f"the rows' places never go back: {before}, {value}; "
+                    f"the latter came before at offset {came.get(told)}"
+                )
             before = value
+            came.setdefault(told, value["offset"])
             row = image(value)
             assert frozenset(row) == known[bisect.bisect_right(starts, here) - 1][1]
             if value["op"] == "d":
