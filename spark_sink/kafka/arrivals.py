@@ -28,8 +28,9 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from shardmerge.connectors.access.kafka import assigned_consumer
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.windows.window import Kept
 
-from .range_reader import Kept, told_value
+from .range_reader import told_value
 
 _REQUEST_MS, _LONG_REQUEST_MS = 500, 2_500
 """Milliseconds for which the brokers keep a request open while nothing arrives; and with ``_LONG``

@@ -21,6 +21,7 @@ from shardmerge.spark_sink.barrier.applied import Watermarks
 from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, is_settled, open_transaction
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import IdleParts, Partition, Stream
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.planning.ordered_partitions import Closure, OrderedStreams
 from shardmerge.spark_sink.planning.partial_looks import (
     FEW,
@@ -33,7 +34,6 @@ from shardmerge.spark_sink.planning.partial_looks import (
 from .arrivals import Arrivals
 from .listing import ListedTopics
 from .offsets import OffsetReader
-from .range_reader import Kept
 from .topic_tail import ScanNotices, TailEnd, TailRecord, TopicTail
 from .waits import LongWaits, Waits
 from .windows.window import ReadWindows

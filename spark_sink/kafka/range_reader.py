@@ -18,6 +18,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.schemas.pipeline.topics import MAX_ROW_BYTES
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.rows.decoding.row_envelope import MOVES, MovedRow
 
 CHUNK = 500
@@ -62,15 +63,6 @@ class Records(NamedTuple):
     partition: Partition
     offsets: Sequence[int]
     values: Sequence[bytes | None]
-
-
-class Kept(NamedTuple):
-    """The records of a whole partition in ``[start, end)``, as ``Records`` has them."""
-
-    start: int
-    end: int
-    offsets: list[int]
-    values: list[bytes | None]
 
 
 SMALL_FETCH_WAIT_MS, LARGE_FETCH_WAIT_MS = 1, 25

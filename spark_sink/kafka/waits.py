@@ -14,9 +14,9 @@ from collections.abc import Set as AbstractSet
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka.windows.window import Kept
 
 from .arrivals import Arrivals
-from .range_reader import Kept
 from .topic_tail import TopicTail
 
 log = logger(__name__)

@@ -22,9 +22,8 @@ from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
-from shardmerge.spark_sink.kafka.windows.window import ReadWindows
+from shardmerge.spark_sink.kafka.windows.window import Kept, ReadWindows
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.planning.ranges import Advance, RangeResult, RangeTask, TaskFailure

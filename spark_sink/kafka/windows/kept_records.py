@@ -6,13 +6,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import (
-    CHUNK,
-    Kept,
-    OffsetRange,
-    Records,
-    RowReader,
-)
+from shardmerge.spark_sink.kafka.range_reader import CHUNK, OffsetRange, Records, RowReader
+from shardmerge.spark_sink.kafka.windows.window import Kept
 
 
 def kept_cursor(reader: RowReader, ranges: Sequence[OffsetRange]) -> KeptCursor | None:

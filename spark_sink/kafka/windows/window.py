@@ -1,4 +1,4 @@
-"""What a window of a shared partition has. Pure.
+"""What a window of a shared partition has, and records that a task need not fetch. Pure.
 
 A *window* is ``[start, end)`` of a whole partition, below its stable end. The sink reads it before
 it plans, and then looks only at the shards that are named there.
@@ -26,6 +26,15 @@ class Window(NamedTuple):
 
     end: int
     names: AbstractSet[Names] | None
+
+
+class Kept(NamedTuple):
+    """The committed records of a whole partition in ``[start, end)``, as ``range_reader.Records``."""
+
+    start: int
+    end: int
+    offsets: list[int]
+    values: list[bytes | None]
 
 
 ReadWindows: TypeAlias = Callable[[Mapping[Partition, tuple[int, int]]], Mapping[Partition, Window]]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import CHUNK, Kept, OffsetRange, RowReader
+from shardmerge.spark_sink.kafka.range_reader import CHUNK, OffsetRange, RowReader
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.rows.decoding.row_envelope import Names
 from shardmerge.spark_sink.rows.decoding.row_format import RowFormat
 

@@ -28,7 +28,7 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import Kept
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,
     RangeTask,

@@ -15,8 +15,8 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka import arrivals
 from shardmerge.spark_sink.kafka.arrivals import Arrivals
 from shardmerge.spark_sink.kafka.offsets import OffsetReader
-from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.topic_tail import TailEnd, TailRecord, TopicTail
+from shardmerge.spark_sink.kafka.windows.window import Kept
 
 DDL, ROWS, OTHERS = "arrivals.ddl", "arrivals.rows", "arrivals.others"
 LONG_S = 30.0

@@ -11,8 +11,8 @@ from py4j.protocol import Py4JJavaError
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS, Kept
-from shardmerge.spark_sink.kafka.windows.window import ReadWindows, Window
+from shardmerge.spark_sink.kafka.range_reader import LARGE_FETCH_WAIT_MS
+from shardmerge.spark_sink.kafka.windows.window import Kept, ReadWindows, Window
 from shardmerge.spark_sink.kafka.windows.window_reader import read_windows
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,

@@ -11,8 +11,9 @@ from shardmerge.schemas.model.actions import RowRemoval
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.barrier.truncations import emptying
-from shardmerge.spark_sink.kafka.range_reader import Kept, OffsetRange, Records, RowReader
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records, RowReader
 from shardmerge.spark_sink.kafka.rewind import first_offset_from
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from tests.unit.spark_sink.decided import A_ROWS, TARGET, A, B, at, decision, folded
 from tests.unit.spark_sink.row_events import marked, row
 

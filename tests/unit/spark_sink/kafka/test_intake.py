@@ -17,9 +17,9 @@ from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Sourc
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
-from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.topic_tail import ScanNotices, TailRecord
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.planning.ordered_partitions import Closure
 from tests.unit.spark_sink.decided import A, B, decision
 

@@ -11,14 +11,9 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka import range_reader
-from shardmerge.spark_sink.kafka.range_reader import (
-    Kept,
-    OffsetRange,
-    RangeCursor,
-    Records,
-    RowReader,
-)
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RangeCursor, Records, RowReader
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.rows.decoding.row_envelope import MovedRow
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 

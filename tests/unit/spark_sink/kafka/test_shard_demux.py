@@ -7,8 +7,9 @@ from typing import Any, ClassVar, cast
 
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import Kept, OffsetRange, RangeCursor, Records
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RangeCursor, Records
 from shardmerge.spark_sink.kafka.shard_demux import DemuxCursor, open_ranges
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 
 A, B, C = ShardId("s1", "app", "a"), ShardId("s2", "app", "a"), ShardId("s1", "app", "c")

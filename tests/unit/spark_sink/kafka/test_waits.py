@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import Kept
 from shardmerge.spark_sink.kafka.waits import Waits
+from shardmerge.spark_sink.kafka.windows.window import Kept
 
 ROWS, DDL = Partition("rows", 0), Partition("p.ddl", 0)
 ENDS = {ROWS: 10}

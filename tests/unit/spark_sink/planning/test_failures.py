@@ -17,7 +17,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver import batch_runs
 from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.intake import Intake
-from shardmerge.spark_sink.kafka.range_reader import Kept
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from shardmerge.spark_sink.planning.failures import failing_after
 from shardmerge.spark_sink.planning.ranges import (
     RangeResult,

@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka.range_reader import Kept, OffsetRange
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange
 from shardmerge.spark_sink.kafka.shard_demux import open_ranges
 from shardmerge.spark_sink.kafka.windows import window_reader
 from shardmerge.spark_sink.kafka.windows.kept_records import KeptCursor, has_kept
-from shardmerge.spark_sink.kafka.windows.window import Window
+from shardmerge.spark_sink.kafka.windows.window import Kept, Window
 from shardmerge.spark_sink.kafka.windows.window_reader import read_windows
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 from tests.unit.spark_sink.kafka.test_shard_demux import ALL, OWN, A, B, Base, C, Reader, record
