@@ -29,7 +29,7 @@ class Window(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The committed records of a whole partition in ``[start, end)``, as ``range_reader.Records``."""
+    """The committed records of a whole partition in ``[start, end)``, as ``Records`` has them."""
 
     start: int
     end: int
