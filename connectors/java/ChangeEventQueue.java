@@ -1,11 +1,15 @@
 package io.debezium.connector.base;
 
+import io.debezium.pipeline.DataChangeEvent;
 import io.debezium.pipeline.Sizeable;
+import io.debezium.pipeline.notification.IncrementalSnapshotNotificationService;
+import io.debezium.pipeline.notification.Notification;
 import io.debezium.util.LoggingContext.PreviousContext;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -13,6 +17,9 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.connect.data.Struct;
+import org.apache.kafka.connect.source.SourceRecord;
 
 /**
  * Has the name of the class by which the thread that reads a binlog hands its events to the thread
@@ -23,6 +30,12 @@ import java.util.function.Supplier;
  * and again. Here an event is given away at once. Only after a poll that gave many events does the
  * next one wait until the interval has passed, or a batch is complete: then events come faster than
  * Connect's transactions end, and fewer transactions are cheaper.
+ *
+ * <p>A notice of an incremental snapshot leaves with the offset of the event in front of it. With
+ * Debezium, one thread reads the offset for a notice while another one reads the binlog and changes
+ * it. So a notice can have an older offset than the rows in front of it, or the offset of a row that
+ * comes behind it, for instance while the queue is full. A task starts from the last offset of the
+ * last transaction. If that is a notice's, rows came twice, or a row was lost.
  *
  * <p>All else is as there: events leave in the order in which they came; a queue that is full, by
  * number or by bytes, makes the reading thread wait; a failure of that thread is thrown by the next
@@ -38,6 +51,8 @@ public class ChangeEventQueue<T extends Sizeable> implements ChangeEventQueueMet
     private static final long IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
     /** After a poll of so many events, the next one waits for more. */
     private static final int MANY = 100;
+    /** The name of the schema of a notice, as {@code SchemaFactory} has it. */
+    private static final String NOTICE = "io.debezium.connector.common.Notification";
 
     private final int maxQueueSize;
     private final int maxBatchSize;
@@ -50,6 +65,10 @@ public class ChangeEventQueue<T extends Sizeable> implements ChangeEventQueueMet
     private final Condition hasEvents = lock.newCondition();
     private final Condition hasRoom = lock.newCondition();
     private final Queue<Long> sizes = new ArrayDeque<>();
+    /** Of the last event that is no notice; null before the first one. */
+    private Map<String, ?> offset;
+    /** Notices before the first event: they leave behind it. */
+    private final List<T> early = new ArrayList<>();
     private volatile long bytes;
     private volatile RuntimeException failure;
     private boolean gathers;
@@ -107,16 +126,24 @@ public class ChangeEventQueue<T extends Sizeable> implements ChangeEventQueueMet
     }
 
     protected void doEnqueue(T event) throws InterruptedException {
-        long size = maxBytes > 0 ? event.objectSize() : 0;
+        SourceRecord record = event instanceof DataChangeEvent change ? change.getRecord() : null;
+        boolean isNotice = isNotice(record);
         lock.lock();
         try {
+            if (isNotice && offset == null) {
+                early.add(event);
+                return;
+            }
             while (isFull()) {
                 hasRoom.await();
             }
-            events.enqueue(event);
-            if (maxBytes > 0) {
-                sizes.add(size);
-                bytes += size;
+            add(isNotice ? withOffset(record) : event);
+            if (!isNotice && record != null) {
+                offset = record.sourceOffset();
+                for (T notice : early) {
+                    add(withOffset(((DataChangeEvent) notice).getRecord()));
+                }
+                early.clear();
             }
             if (events.size() == 1 || isBatch()) {
                 hasEvents.signal();
@@ -124,6 +151,32 @@ public class ChangeEventQueue<T extends Sizeable> implements ChangeEventQueueMet
         } finally {
             lock.unlock();
         }
+    }
+
+    private void add(T event) throws InterruptedException {
+        events.enqueue(event);
+        if (maxBytes > 0) {
+            long size = event.objectSize();
+            sizes.add(size);
+            bytes += size;
+        }
+    }
+
+    /** Whether a record is a notice of an incremental snapshot. */
+    private static boolean isNotice(SourceRecord record) {
+        Schema schema = record == null ? null : record.valueSchema();
+        return schema != null
+                && NOTICE.equals(schema.name())
+                && IncrementalSnapshotNotificationService.INCREMENTAL_SNAPSHOT.equals(
+                        ((Struct) record.value()).getString(Notification.AGGREGATE_TYPE));
+    }
+
+    /** A notice with the offset of the event in front of it. */
+    @SuppressWarnings("unchecked") // A queue with notices is one of such events.
+    private T withOffset(SourceRecord notice) {
+        return (T) new DataChangeEvent(new SourceRecord(
+                notice.sourcePartition(), offset, notice.topic(), notice.kafkaPartition(), notice.keySchema(),
+                notice.key(), notice.valueSchema(), notice.value(), notice.timestamp(), notice.headers()));
     }
 
     /**

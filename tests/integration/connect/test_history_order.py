@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.repair.schema_history.history import HistoryRecord, true_order_applies
-from shardmerge.local.install.artifacts import resolve
-from shardmerge.local.install.exact_values import compiler, with_exact_values
 
-ROOT = Path(__file__).resolve().parents[3]
-MAIN = Path(__file__).with_name("HistoryOrder.java")
+from .java_mains import JavaMain
+
 A = "84ffc6e9-e7f5-11f1-b328-02fc00000001"
 B = "a12b3f1c-e7f7-11f1-b0cd-02fc00000001"
 MARK = ":9223372036854775806-1"
@@ -43,28 +39,10 @@ POSITIONS = [
 
 
 def test_java_and_python_tell_alike_what_is_before_an_offset(tmp_path: Path) -> None:
-    cache = ROOT / ".local" / "cache"
-    artifacts = resolve(cache)
-    plugins = with_exact_values(artifacts.plugin_path, cache, artifacts.java)
-    jars = [*sorted(plugins.glob("*mysql*/*.jar")), *sorted(artifacts.kafka_jars.glob("*.jar"))]
-    path = os.pathsep.join(map(str, jars))
-    command = [
-        *compiler(artifacts.java, cache),
-        "--release",
-        "17",
-        "-cp",
-        path,
-        "-d",
-        str(tmp_path),
-    ]
-    subprocess.run([*command, str(MAIN)], check=True)
     pairs = list(itertools.product(POSITIONS, POSITIONS))
-    lines = "".join(f"{json.dumps(p)}\n" for pair in pairs for p in pair)
+    lines = [json.dumps(position) for pair in pairs for position in pair]
 
-    told = subprocess.run(
-        [artifacts.java, "-cp", f"{tmp_path}{os.pathsep}{path}", "shardmerge.connect.HistoryOrder"],
-        input=lines, capture_output=True, text=True, check=True,
-    ).stdout.split()  # fmt: skip
+    told = JavaMain("HistoryOrder", tmp_path).told(lines)
 
     assert len(told) == len(pairs) and {"true", "false"} == set(told)
     differ = [pair for pair, word in zip(pairs, told, strict=True) if in_python(*pair) != word]
