@@ -197,6 +197,7 @@ class Intake:
         rests &= not (needs_all or self._topics.fresh or self._behind or warm)
         if rests and self._looks.may_rest(began):
             self.looked_at = {}
+            self.described.begin_round()
             return
         self._looks.looked(began)
         may_see = hurried and not (needs_all or self._topics.fresh or is_due)
