@@ -562,12 +562,15 @@ def test_a_row_that_arrives_just_behind_a_wait_is_asked_for(
     intake.read(0.3, idle=True)
     intake.observe(is_calm=True)
     assert offsets.questions, "a second ago is long ago"
+    begun = list[int]()
+    monkeypatch.setattr(intake.described, "begin_round", lambda: begun.append(1))
     for found, asks in (set(), False), ({Partition("s1.app.a", 0)}, True), (set(), False):
         offsets.questions.clear()
         told.found = found
         intake.read(0.3, idle=True)
         intake.observe(is_calm=True)
         assert bool(offsets.questions) == asks
+    assert len(begun) == 3, "what is planned now needs topics that are described from now on"
 
 
 def test_rows_seen_while_a_statement_waits_for_ends_do_not_tell_them(
