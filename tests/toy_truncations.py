@@ -6,12 +6,13 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from shardmerge.spark_sink.barrier.applied import Applied, RowProgress
 from shardmerge.spark_sink.barrier.truncations import Truncation
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
 from shardmerge.spark_sink.kafka.rewind import first_offset_from
+from shardmerge.spark_sink.kafka.windows.window import Kept
 from tests.toy_kafka import Place, Row, ToyKafka
 
 
@@ -52,6 +53,9 @@ def _rows(kafka: ToyKafka, place: Place, start: int, end: int) -> Iterator[tuple
 
 class _ToyReader:
     """Reads rows as they are."""
+
+    kept: ClassVar[dict[Place, Kept]] = {}
+    seen: ClassVar[dict[Place, Kept]] = {}
 
     def __init__(self, kafka: ToyKafka) -> None:
         self._kafka = kafka

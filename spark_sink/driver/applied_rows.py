@@ -37,6 +37,7 @@ class AppliedRows:
         collisions: How many rows of each shard replaced other rows.
         loads: Where first loads stand; ``LoadRuns`` says it.
         unapplied: The partitions whose safe ends are not what is applied.
+        moves: How often a partition has moved.
     """
 
     def __init__(self, intake: Intake, control: WriterState, epoch: int) -> None:
@@ -50,6 +51,7 @@ class AppliedRows:
         self.collisions = KeyCollisions()
         self.loads: Mapping[ShardId, LoadPlace] = {}
         self.unapplied: dict[Partition, None] = {}
+        self.moves = 0
         self._store_idle_at = 0.0
 
     def load(self) -> None:
@@ -140,6 +142,7 @@ class AppliedRows:
     def _set(self, partition: Partition, now: Applied, *, before: int) -> None:
         """Take a partition's new offset; one that went back has not caught up any more."""
         self._applied[partition] = now
+        self.moves += 1
         if partition.shard is not None:
             self._intake.idle.moved(partition)
         self._compare(partition)

@@ -288,7 +288,9 @@ class Driver:
         return ended or moved or news or self._awaits_more
 
     def _plan(self, *, news: bool) -> BatchPlan:
-        calm = self._last is not None and self._last.is_calm
+        last = self._last
+        calm = last is not None and last.is_calm
+        calm &= not (self._removals.truncations or self._loads.is_loading)
         self._looks = not (news and self._looks and self._intake.knows_all)
         if self._looks:
             self._intake.observe(is_calm=calm and not self._statements.busy)  # 1, 2
@@ -299,12 +301,12 @@ class Driver:
         self._rows.look()
         self._loads.order(self._outcomes.executed)
         self._closed.look()
-        state, last = self._state(), self._last
+        state, moves = self._state(), self._rows.moves
         decided = self._intake.decisions.seen
-        if last is not None and self._intake.is_still and last.holds_for(state, decided):
+        if last is not None and self._intake.is_still and last.holds_for(state, decided, moves):
             return last.batch
         batch = plan(self._intake.decisions, state, self._batches.bound())  # 4
-        self._last = Planned(batch, state, decided)
+        self._last = Planned(batch, state, decided, moves)
         if batch.tasks:
             # Makes sure that no topic was deleted and made anew after its end was read.
             self._intake.described.identify({task.topic for task in batch.tasks})
@@ -321,7 +323,7 @@ class Driver:
             busy=self._statements.busy,
             closed=self._closed.targets,
             resting=self._holds.resting(),
-            truncations=self._removals.truncations,
+            truncations=dict(self._removals.truncations),
             ordered=self._intake.ordered,
             loads=self._loads.latest,
             load_orders=self._loads.orders,

@@ -16,11 +16,13 @@ class Planned:
 
     Attributes:
         decided: How many decisions had been read.
+        moves: How often the offset of a partition had moved.
     """
 
     batch: BatchPlan
     state: SinkState
     decided: int
+    moves: int
 
     @property
     def is_calm(self) -> bool:
@@ -40,16 +42,15 @@ class Planned:
             )
         )
 
-    def holds_for(self, state: SinkState, decided: int) -> bool:
-        """Whether a plan for a later state, with so many decisions read, is this one.
+    def holds_for(self, state: SinkState, decided: int, moves: int) -> bool:
+        """Whether a plan for a later state, with so many decisions and moves, is this one.
 
-        No end of a partition may have changed since, and no row may have been applied; the caller
-        knows.
+        No end of a partition may have changed since; the caller knows.
         """
         before = self.state
         return (
             self.is_calm
-            and decided == self.decided
+            and (decided, moves) == (self.decided, self.moves)
             and not self.batch.tasks
             and state.rows.watermarks is before.rows.watermarks
             and not (state.truncations or state.is_loading or state.ordered or state.busy)
