@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.names import ShardId
@@ -109,7 +109,10 @@ def left_held(before: AgentsState, after: AgentsState) -> tuple[ShardId, ...]:
 
 
 def planned(
-    agents: SimulatedAgents, before: AgentsState, steps: Iterable[tuple[int, RolloutStep]]
+    agents: SimulatedAgents,
+    before: AgentsState,
+    steps: Iterable[tuple[int, RolloutStep]],
+    on_stop: Callable[[], None] = lambda: None,
 ) -> Plan:
     """Let the agents decide about steps, one after another.
 
@@ -117,12 +120,17 @@ def planned(
         agents: Both agents of the pipeline.
         before: What the agents know before the first step.
         steps: Each with its number, in the order in which they are executed.
+        on_stop: Called once, after the first step that stops a shard.
     """
     state = before
     found: list[PlannedStep] = []
+    stopped = False
     for number, step in steps:
         state, answers = agents.executed(state, step)
         found.append(PlannedStep(number, step, answers))
+        if not stopped and any(map(is_stop, answers)):
+            stopped = True
+            on_stop()
     return Plan(before, tuple(found), state)
 
 

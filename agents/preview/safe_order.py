@@ -19,9 +19,7 @@ Theory of operation:
    moved the fewest steps. Two states count as one if the same steps are done and the same steps are
    put off: they differ at most in the numbers of identities.
 3. The search tries at most ``bound`` statements. It does not begin if that is less than ten times
-   the number of steps. When the bound is not enough, a simpler way is tried: a step that stops a
-   shard is put off until others are done, as long as that brings the rollout forward. An order that
-   is found in this way stops no shard, but an order with fewer moves may exist.
+   the number of steps. When the bound is not enough, a simpler way is tried: see ``putting_off``.
 4. Often no order avoids a pause, because the rows differ in any order. An order without holds helps
    all the same. A second search may take steps that pause shards. It begins if the given order
    leads to holds, and the first search found no order but met a step that only pauses a shard.
@@ -33,7 +31,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from immutables import Map
@@ -41,9 +39,10 @@ from immutables import Map
 from shardmerge.agents.tracking.tracked import Tracked
 from shardmerge.schemas.model.names import ShardId
 
-from .plan import Plan, is_hold, is_stop, left_held, planned
+from .plan import Plan, planned
+from .putting_off import PutOff, is_good, is_stopped, putting_off
 from .rollout import RolloutStep
-from .simulated_agents import AgentsState, SimulatedAgents, SimulatedDecision
+from .simulated_agents import AgentsState, SimulatedAgents
 
 DEFAULT_BOUND = 2_000
 _FEW = 8
@@ -51,8 +50,6 @@ _FEW = 8
 is tried of several steps that do the same to equal tables."""
 _FEWEST_ORDERS = 10
 """If the bound is too small to try this many whole orders, the search does not begin."""
-_MOST_FOLDS = 10
-"""Putting steps off tries at most this many statements for each step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +145,7 @@ class _Search:
                 continue
             seen.add((state.done, state.put_off))
             if sum(state.done) == len(self._steps):
-                if self._is_good(state.known):
+                if is_good(self._before, state.known, self._tables):
                     return cost, _places(state.taken)
                 continue
             for more, following in self._following(state):
@@ -157,33 +154,6 @@ class _Search:
                     heapq.heappush(heap, (cost + more, ahead, next(tie), following))
         return None
 
-    def put_off(self) -> tuple[int, ...]:
-        """An order that is found by putting off steps that stop a shard; empty without one."""
-        state = self._before
-        order: list[int] = []
-        ahead = list(range(len(self._steps)))
-        most = _MOST_FOLDS * len(ahead)
-        while ahead and most > 0:
-            later: list[int] = []
-            waiting: set[int] = set()
-            for place in ahead:
-                if self._lane[place] not in waiting:
-                    most -= 1
-                    after, answers = self._agents.executed(state, self._steps[place])
-                    if not self._stops(answers):
-                        state = after
-                        order.append(place)
-                        continue
-                    waiting.add(self._lane[place])
-                later.append(place)
-            if len(later) == len(ahead):
-                return ()
-            ahead = later
-        return tuple(order) if not ahead and self._is_good(state) else ()
-
-    def _is_good(self, state: AgentsState) -> bool:
-        return not left_held(self._before, state) and state.tables == self._tables
-
     def _fold(self, state: AgentsState, place: int) -> AgentsState | None:
         """The state after a step; None when it stops a shard, or the bound is reached."""
         if self.left <= 0:
@@ -191,15 +161,10 @@ class _Search:
             return None
         self.left -= 1
         after, answers = self._agents.executed(state, self._steps[place])
-        return None if self._stops(answers) else after
-
-    def _stops(self, answers: Sequence[SimulatedDecision]) -> bool:
-        if any(map(is_hold, answers)):
-            return True
-        if self._may_pause or not any(map(is_stop, answers)):
-            return False
-        self.pausing = True
-        return True
+        if not is_stopped(answers, may_pause=self._may_pause):
+            return after
+        self.pausing |= not is_stopped(answers, may_pause=True)
+        return None
 
     def _following(self, state: _State) -> Iterator[tuple[int, _State]]:
         """The next states, each with what it costs to get there."""
@@ -245,7 +210,17 @@ class _Search:
         return _State(done, state.put_off - {place}, state.first, after, _Taken(place, state.taken))
 
 
-def safe_order(agents: SimulatedAgents, given: Plan, bound: int = DEFAULT_BOUND) -> SafeOrder:
+def begins(steps: int, bound: int) -> bool:
+    """Whether the search begins at all; if not, steps are only put off."""
+    return _FEWEST_ORDERS * steps <= bound
+
+
+def safe_order(
+    agents: SimulatedAgents,
+    given: Plan,
+    bound: int = DEFAULT_BOUND,
+    put_off: Callable[[], PutOff] | None = None,
+) -> SafeOrder:
     """Find the order; see the module's theory of operation.
 
     Args:
@@ -253,11 +228,20 @@ def safe_order(agents: SimulatedAgents, given: Plan, bound: int = DEFAULT_BOUND)
         given: The rollout in the order that was given, which stops a shard.
         bound: How many statements a search tries at most. Putting off tries some more, usually
             two or three for each step.
+        put_off: Gives what ``putting_off`` finds for this rollout without pauses, if that is known
+            already or computed elsewhere.
     """
-    found = _found(agents, given, bound, may_pause=False)
+
+    def default(may_pause: bool) -> PutOff:
+        if put_off is not None and not may_pause:
+            return put_off()
+        steps = [step.step for step in given.steps]
+        return putting_off(agents, given.before, steps, given.after.tables, may_pause=may_pause)
+
+    found = _found(agents, given, bound, default, may_pause=False)
     unavoidable = found.exhausted and not found.numbers
     if not found.numbers and given.holds and found.pausing:
-        second = _found(agents, given, bound, may_pause=True)
+        second = _found(agents, given, bound, default, may_pause=True)
         in_order = [(number, given.steps[number - 1].step) for number in second.numbers]
         pauses = planned(agents, given.before, in_order).pauses
         folded = found.folded + second.folded
@@ -265,13 +249,20 @@ def safe_order(agents: SimulatedAgents, given: Plan, bound: int = DEFAULT_BOUND)
     return replace(found, unavoidable=unavoidable, pausing=found.pausing or bool(given.pauses))
 
 
-def _found(agents: SimulatedAgents, given: Plan, bound: int, *, may_pause: bool) -> SafeOrder:
+def _found(
+    agents: SimulatedAgents,
+    given: Plan,
+    bound: int,
+    put_off: Callable[[bool], PutOff],
+    *,
+    may_pause: bool,
+) -> SafeOrder:
     """What one search finds; with ``may_pause`` it takes steps that pause a shard."""
     steps = [step.step for step in given.steps]
     tables = given.after.tables
     search = _Search(agents, given.before, steps, tables, bound, may_pause=may_pause)
     found = None
-    if _FEWEST_ORDERS * len(given.steps) <= bound:
+    if begins(len(given.steps), bound):
         found = search.find()
     else:
         search.cut = True
@@ -282,10 +273,10 @@ def _found(agents: SimulatedAgents, given: Plan, bound: int, *, may_pause: bool)
         return SafeOrder(numbers, moved, shortest, True, folded, pausing=search.pausing)
     if not search.cut and not search.pruned:
         return SafeOrder((), 0, False, True, folded, pausing=search.pausing)
-    places = search.put_off()
-    moved = len(places) - _longest_in_order(places)
-    numbers = _numbers(given, places)
-    return SafeOrder(numbers, moved, False, False, folded, pausing=search.pausing)
+    found_so = put_off(may_pause)
+    moved = len(found_so.places) - _longest_in_order(found_so.places)
+    numbers, pausing = _numbers(given, found_so.places), search.pausing or found_so.pausing
+    return SafeOrder(numbers, moved, False, False, folded, pausing=pausing)
 
 
 def _numbers(given: Plan, places: Sequence[int]) -> tuple[int, ...]:

@@ -104,7 +104,7 @@ class SimulatedAgents:
         """
         if not self._is_read(table.shard):
             return state, ()
-        place = self._place(state, table.shard.source)
+        place = self._place(state.places, table.shard.source)
         event = described(table.shard, table.sql, place)
         moved = replace(place, offset=place.offset + 1)
         state = replace(state, places=state.places.set(table.shard.source, moved))
@@ -122,7 +122,7 @@ class SimulatedAgents:
         if not self._is_read(step.shard):
             return state, ()
         source = step.shard.source
-        place = self._place(state, source)
+        place = self._place(state.places, source)
         events = changes(step.shard, step.sql, place, self._contexts[source])
         answers: list[SimulatedDecision] = []
         if events:
@@ -131,6 +131,26 @@ class SimulatedAgents:
             state, found = self._after_event(state, event)
             answers += found
         return state, tuple(answers)
+
+    def tables_after(
+        self, state: AgentsState, steps: Iterable[RolloutStep]
+    ) -> Map[ShardId, Tracked]:
+        """The tracker's tables after steps in this order, without any decision about targets."""
+        tables, last, places = state.tables, dict(state.last), dict(state.places)
+        for step in steps:
+            if not self._is_read(step.shard):
+                continue
+            source = step.shard.source
+            context, place = self._contexts[source], self._place(places, source)
+            if events := changes(step.shard, step.sql, place, context):
+                places[source] = place.after(events)
+            for event in events:
+                rules = self.pipeline.routes
+                result = tracker.track(tables, event, rules, context, last.get(source))
+                tables = _with_puts(tables, result.puts)
+                if result.last is not None:
+                    last[source] = result.last
+        return tables
 
     def commanded(
         self,
@@ -160,8 +180,8 @@ class SimulatedAgents:
     def _is_read(self, shard: ShardId) -> bool:
         return self._sources[shard.source].reads_database(shard.database)
 
-    def _place(self, state: AgentsState, source: str) -> SourcePlace:
-        known = state.places.get(source)
+    def _place(self, places: Mapping[str, SourcePlace], source: str) -> SourcePlace:
+        known = places.get(source)
         return SourcePlace.beginning(self._sources[source].epoch) if known is None else known
 
     def _after_event(

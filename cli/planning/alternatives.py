@@ -1,9 +1,10 @@
-"""The same rollout under other policies or modes, for ``--compare``. Pure."""
+"""The same rollout under other policies or modes, for ``--compare``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from shardmerge.agents.preview.plan import numbered, planned
@@ -16,6 +17,8 @@ from shardmerge.schemas.model.policies import CHOICES
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
+
+from .side_by_side import side_by_side
 
 _MODE = "mode"
 
@@ -75,12 +78,15 @@ def alternatives(
     Raises:
         ConfigError: A target refuses the setting.
     """
-    for name, value in settings:
+
+    def alternative(name: str, value: str) -> ShownAlternative:
         agents = SimulatedAgents(pipeline if commanded else with_policy(pipeline, name, value))
         before = present(agents)
         if commanded:
             before = _commanded(agents, before, name, value)
-        yield sums_of(f"{name}={value}", planned(agents, before, numbered(steps)))
+        return sums_of(f"{name}={value}", planned(agents, before, numbered(steps)))
+
+    return side_by_side(partial(alternative, name, value) for name, value in settings)
 
 
 def _commanded(agents: SimulatedAgents, state: AgentsState, name: str, value: str) -> AgentsState:

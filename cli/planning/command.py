@@ -12,9 +12,10 @@ from pathlib import Path
 import click
 
 from shardmerge.agents.preview.plan import Plan, numbered, planned
+from shardmerge.agents.preview.putting_off import PutOff, putting_off
 from shardmerge.agents.preview.report import Asked, is_clean, shown_plan
-from shardmerge.agents.preview.rollout import TableFile
-from shardmerge.agents.preview.safe_order import DEFAULT_BOUND, SafeOrder, safe_order
+from shardmerge.agents.preview.rollout import RolloutStep, TableFile
+from shardmerge.agents.preview.safe_order import DEFAULT_BOUND, SafeOrder, begins, safe_order
 from shardmerge.agents.preview.simulated_agents import AgentsState, SimulatedAgents
 from shardmerge.agents.replay.bundle import Bundle
 from shardmerge.cli.endings import ExitCode, telling_errors
@@ -36,6 +37,7 @@ from .inputs.present import (
 from .inputs.rollout_file import ORDERS, StepEntry, read_rollout, steps_of
 from .inputs.row_counts import row_counts
 from .markdown import plan_markdown
+from .side_by_side import Beside, processors
 from .text import plan_lines
 
 _PATH = click.Path(path_type=Path)
@@ -156,14 +158,14 @@ def plan(
         before = present(agents)
         steps = steps_of(inputs.entries, list(before.shards), inputs.pipeline)
         rows = row_counts(inputs.pipeline, _live(before)) if ask_rows else {}
-        made = planned(agents, before, numbered(steps))
+        made, order_found = _planned(agents, before, steps, bound)
         found = alternatives(
             inputs.pipeline, present, settings, steps, commanded=inputs.present != "files"
         )
         report = shown_plan(
             Asked(agents, path, inputs.present, rows),
             made,
-            _order(agents, made, bound),
+            order_found,
             tuple(found),
         )
     if as_json:
@@ -186,8 +188,28 @@ def _without_collection() -> Iterator[None]:
         gc.enable()
 
 
-def _order(agents: SimulatedAgents, made: Plan, bound: int) -> SafeOrder | None:
-    return None if is_clean(made) or not bound else safe_order(agents, made, bound)
+def _planned(
+    agents: SimulatedAgents, before: AgentsState, steps: list[RolloutStep], bound: int
+) -> tuple[Plan, SafeOrder | None]:
+    """The plan, and what the search for a safe order finds; None when nothing is searched.
+
+    In a large rollout that stops a shard, the steps are put off in a process of its own, while this
+    one goes on with the plan.
+    """
+    beside: list[Beside[PutOff]] = []
+
+    def put_off() -> PutOff:
+        return putting_off(agents, before, steps, agents.tables_after(before, steps))
+
+    def on_stop() -> None:
+        if bound and not begins(len(steps), bound) and processors() > 1:
+            beside.append(Beside(put_off))
+
+    made = planned(agents, before, numbered(steps), on_stop)
+    if is_clean(made) or not bound:
+        return made, None
+    known = beside[0].result if beside else None
+    return made, safe_order(agents, made, bound, known)
 
 
 def _read_inputs(path: Path, given: _Given, *, ask_rows: bool) -> _Inputs:

@@ -223,12 +223,14 @@ def test_a_plan_has_the_decisions_of_the_agents_byte_for_byte(
 
     simulated, agents = SimulatedAgents(of), Agents(of)
     state, told = begun(simulated, tables(document))
-    told += decisions_of(planned(simulated, state, numbered(executed)))
+    plan = planned(simulated, state, numbered(executed))
+    told += decisions_of(plan)
     decided, places = fed_with_tables(agents, of, tables(document))
     decided += fed(agents, of, executed, places)
 
     assert told == decided
     assert len(told) > len(document["sources"])
+    assert simulated.tables_after(state, executed) == plan.after.tables
 
 
 @settings(max_examples=15, deadline=None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from shardmerge.agents.preview.putting_off import PutOff
 from shardmerge.cli.main import main
 from shardmerge.cli.planning import command as module
+from shardmerge.cli.planning.side_by_side import Beside
 from shardmerge.schemas.model.errors import StackError
 from tests.recorded import Recorded
 from tests.unit.cli.planning.pipelines import PIPELINE
@@ -91,6 +94,25 @@ def test_a_conflict_ends_with_1_and_shows_sides_ways_out_and_a_safe_order(pipeli
     assert "released: s1/app.t_1" in text
     assert "NOT CLEAN: 1 hold, 1 conflict" in text
     assert "steps moved: 1 (no order without a hold moves fewer)\n  1, 3, 2, 4\n" in text
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_a_rollout_above_the_bound_gets_an_order_that_puts_off_what_holds(
+    pipeline: Path, processors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "processors", lambda: processors)
+    begun: list[object] = []
+
+    class Noted(Beside[PutOff]):
+        def __init__(self, work: Callable[[], PutOff]) -> None:
+            super().__init__(work)
+            begun.append(work)
+
+    monkeypatch.setattr(module, "Beside", Noted)
+    found = rollout(pipeline, CONFLICT, "--bound", 5)
+    assert found.exit_code == 1, found.stderr
+    assert "steps moved: 1 (an order that moves fewer may exist)\n  1, 3-4, 2\n" in found.stdout
+    assert len(begun) == processors - 1
 
 
 @pytest.mark.parametrize("format_", [(), ("--markdown",)])
