@@ -2,7 +2,8 @@
 
 Usage: ``PYTHONPATH=. python -m tests.release TWINE [TAG]``. ``TWINE`` is a Python that has twine.
 
-1. Version, changelog and tag agree (``rules``). The tag is the one that is named, or HEAD's.
+1. Version, changelog, Helm chart and tag agree (``rules``). The tag is the one that is named, or
+   HEAD's.
 2. sdist and wheel are built from the files that git tracks, and from nothing else: an earlier build
    in the project's folder could leave a module in the wheel that is gone. The wheel that the sdist
    gives has the same files.
@@ -26,7 +27,15 @@ import zipfile
 from hashlib import sha256
 from pathlib import Path
 
-from .rules import PACKAGES, differing, loading, tag_of, version_faults, without_command
+from .rules import (
+    PACKAGES,
+    chart_faults,
+    differing,
+    loading,
+    tag_of,
+    version_faults,
+    without_command,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = ROOT / "build" / "release"
@@ -44,6 +53,7 @@ def main(twine: str, asked: str = "") -> int:
         tag = tag_of(asked, _git("tag", "--points-at", "HEAD").split())
         print(f"version {version}, {f'tag {tag}' if tag else 'no tag'}", flush=True)
         faults += version_faults(version, (ROOT / "CHANGELOG.md").read_text("utf-8"), tag)
+        faults += chart_faults(version, (ROOT / "docker/chart/Chart.yaml").read_text("utf-8"))
         if tag and (changed := _git("status", "--porcelain")):
             faults.append(f"the tree has changes that are not committed:\n{changed}")
         if not faults:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+import yaml
+
 _HEADING = re.compile(r"^## \[(?P<name>[^\]]+)\](?P<rest>.*)$", re.MULTILINE)
 _VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 UNRELEASED = "Unreleased"
@@ -69,6 +71,24 @@ def version_faults(version: str, changelog: str, tag: str = "") -> list[str]:
     if any(section.name == UNRELEASED and section.text for section in found):
         faults.append("CHANGELOG.md: a part is Unreleased; give it the version and today's date")
     return faults
+
+
+def chart_faults(version: str, chart: str) -> list[str]:
+    """What in the Helm chart does not fit a version.
+
+    Its ``appVersion`` is the tag of the images that it runs by default, so a chart of an earlier
+    version would run the earlier images.
+
+    Args:
+        version: Of ``pyproject.toml``.
+        chart: Text of ``Chart.yaml``.
+    """
+    told = yaml.safe_load(chart)
+    return [
+        f"docker/chart/Chart.yaml: {name} is {told.get(name)}, pyproject.toml has {version}"
+        for name in ("version", "appVersion")
+        if str(told.get(name)) != version
+    ]
 
 
 def tag_of(asked: str, at_head: Sequence[str]) -> str:

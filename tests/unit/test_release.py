@@ -12,6 +12,7 @@ import pytest
 from tests.release.rules import (
     PACKAGES,
     Section,
+    chart_faults,
     differing,
     loading,
     sections,
@@ -94,9 +95,19 @@ def test_wheels_are_compared_file_by_file() -> None:
     assert differing({"a": "1", "b": "2"}, {"b": "3", "c": "4"}) == ["a", "b", "c"]
 
 
+def test_the_chart_runs_the_images_of_the_version() -> None:
+    assert chart_faults("0.2.0", "version: 0.2.0\nappVersion: 0.2.0\n") == []
+    assert chart_faults("0.2.0", "version: 0.2.0\nappVersion: 0.1.0\n") == [
+        "docker/chart/Chart.yaml: appVersion is 0.1.0, pyproject.toml has 0.2.0"
+    ]
+    [lacks] = chart_faults("0.2.0", "appVersion: 0.2.0\n")
+    assert "version is None" in lacks
+
+
 def test_the_tree_agrees_with_itself() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert version_faults(version, (ROOT / "CHANGELOG.md").read_text()) == []
+    assert chart_faults(version, (ROOT / "docker/chart/Chart.yaml").read_text()) == []
 
 
 def test_every_extra_is_installed() -> None:
