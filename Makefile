@@ -91,15 +91,15 @@ check: $(READY) links ## Lint, format, types, import direction, text files
 	PYTHONPATH=build/pkgroot $(VENV)/bin/lint-imports --no-cache
 	$(MAKE) --no-print-directory types
 
-types: $(READY) links ## mypy --strict, the folders under their installed name; then tests and docs
+types: $(READY) links ## mypy --strict, the folders under their installed name; then tests, docs and benchmarks
 	$(VENV)/bin/mypy $(foreach p,$(PACKAGES),-p shardmerge.$(p))
-	MYPYPATH=build/pkgroot $(VENV)/bin/mypy -p tests -p docs
+	MYPYPATH=build/pkgroot $(VENV)/bin/mypy -p tests -p docs -p benchmarks
 
 # mypy and import-linter cannot see through setuptools' editable hook: they get the tree as links.
 links:
 	@mkdir -p build/pkgroot/shardmerge
 	@for p in $(PACKAGES); do ln -sfn ../../../$$p build/pkgroot/shardmerge/$$p; done
-	@for p in tests docs; do ln -sfn ../../$$p build/pkgroot/$$p; done
+	@for p in tests docs benchmarks; do ln -sfn ../../$$p build/pkgroot/$$p; done
 
 unit: $(READY) ## Unit, property and golden tests: no network, no server
 	$(PY) -m pytest $(ARGS)
@@ -199,61 +199,61 @@ fuzz-ddl: $(ARTIFACTS) | java ## N random statements (SEED, SERVER=mysql80|mysql
 
 .PHONY: bench
 bench: $(ARTIFACTS) | java ## Rows per second Kafka to target, beside LOAD DATA and the JDBC sink; latency; a whole backlog; DDL per second
-	$(PY) benchmarks/sink_throughput.py
-	$(PY) benchmarks/sink_throughput.py --server mariadb1011
-	$(PY) benchmarks/jdbc_sink.py
-	$(PY) benchmarks/latency.py
-	$(PY) benchmarks/backlog.py --sources 1
-	$(PY) benchmarks/backlog.py --sources 1 --apart
-	$(PY) benchmarks/ddl_speed.py
+	PYTHONPATH=. $(PY) -m benchmarks.sink_throughput
+	PYTHONPATH=. $(PY) -m benchmarks.sink_throughput --server mariadb1011
+	PYTHONPATH=. $(PY) -m benchmarks.jdbc_sink
+	PYTHONPATH=. $(PY) -m benchmarks.latency
+	PYTHONPATH=. $(PY) -m benchmarks.backlog --sources 1
+	PYTHONPATH=. $(PY) -m benchmarks.backlog --sources 1 --apart
+	PYTHONPATH=. $(PY) -m benchmarks.ddl_speed
 
 .PHONY: bench-failover
 bench-failover: $(ARTIFACTS) | java ## Seconds until rows flow again when parts are killed, lost and doubled rows (ARGS="--parts sink --rounds 5")
-	$(PY) benchmarks/failover.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.failover $(ARGS)
 
 .PHONY: bench-upgrade
 bench-upgrade: $(ARTIFACTS) | java ## Longest gap of rows while each part is replaced: OLD=revision by this tree; lost and doubled rows
-	@PYTHONPATH=. $(PY) benchmarks/rolling_upgrade.py --old $(or $(OLD),HEAD~1) $(ARGS)
+	@PYTHONPATH=. $(PY) -m benchmarks.rolling_upgrade --old $(or $(OLD),HEAD~1) $(ARGS)
 
 .PHONY: bench-load
 bench-load: $(ARTIFACTS) | java ## Seconds of a first load: Debezium's snapshot, the sink's own, SELECT into LOAD DATA by hand; clients that read (ARGS="--rounds 3")
-	$(PY) benchmarks/first_load.py $(ARGS)
-	$(PY) benchmarks/load_reader.py
+	PYTHONPATH=. $(PY) -m benchmarks.first_load $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.load_reader
 
 .PHONY: bench-tidb
 bench-tidb: $(ARTIFACTS) | java ## Rows per second into TIDB=USER:PASSWORD@HOST:PORT: each way of writing, Kafka to it, MySQL to it
-	@$(PY) benchmarks/tidb_load.py --tidb '$(TIDB)' $(ARGS)
-	@$(PY) benchmarks/sink_throughput.py --tidb '$(TIDB)' --events 200000 --rows 1000 --shards 1 --partitions 4 --mix 100/0/0 --small 0 --no-stages
-	@$(PY) benchmarks/backlog.py --tidb '$(TIDB)' --events 200000 --sources 1 --mix 100/0/0
+	@PYTHONPATH=. $(PY) -m benchmarks.tidb_load --tidb '$(TIDB)' $(ARGS)
+	@PYTHONPATH=. $(PY) -m benchmarks.sink_throughput --tidb '$(TIDB)' --events 200000 --rows 1000 --shards 1 --partitions 4 --mix 100/0/0 --small 0 --no-stages
+	@PYTHONPATH=. $(PY) -m benchmarks.backlog --tidb '$(TIDB)' --events 200000 --sources 1 --mix 100/0/0
 
 .PHONY: bench-validation
 bench-validation: $(ARTIFACTS) | java ## Rows per second that validate compares; then an hour beside random writes and DDL: it must find no difference (ARGS="--seconds 600")
-	PYTHONPATH=. $(PY) benchmarks/validation_speed.py
-	PYTHONPATH=. $(PY) benchmarks/validation_soak.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.validation_speed
+	PYTHONPATH=. $(PY) -m benchmarks.validation_soak $(ARGS)
 
 .PHONY: bench-parsers
 bench-parsers: $(ARTIFACTS) | java ## What Debezium's DDL parsers refuse or misread of what servers take (ARGS="--versions 3.6.1.Final")
-	PYTHONPATH=. $(PY) benchmarks/debezium_parsers.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.debezium_parsers $(ARGS)
 
 .PHONY: bench-agents chaos-agents
 bench-agents: $(ARTIFACTS) | java ## Decisions per second, latency, recovery and memory of the agents (ARGS="--wide 1000")
-	PYTHONPATH=. $(PY) benchmarks/agents_speed.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.agents_speed $(ARGS)
 
 .PHONY: bench-plan
 bench-plan: $(READY) ## How long `shardmerge plan` takes (ARGS="--shards 1000 --steps 20")
-	PYTHONPATH=. $(PY) benchmarks/plan_speed.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.plan_speed $(ARGS)
 
 .PHONY: bench-pages
 bench-pages: $(READY) ## Processor milliseconds and kilobytes of a target's page (ARGS="--shards 10000 --columns 50 --odd 1 --changes 20")
-	PYTHONPATH=. $(PY) benchmarks/pages_speed.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.pages_speed $(ARGS)
 
 .PHONY: bench-shards
 bench-shards: $(ARTIFACTS) | java ## What shards cost: start, memory, the idle line, ADD COLUMN, a rollout (ARGS="--shards 100,1000 --topics shared")
-	$(PY) benchmarks/many_shards.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.many_shards $(ARGS)
 
 .PHONY: bench-shards-added
 bench-shards-added: $(READY) ## The work of the sink's driver while shards are added, without servers (ARGS="--shards 1000,3000 --topics shared --profile idle")
-	$(PY) benchmarks/shards_added.py $(ARGS)
+	PYTHONPATH=. $(PY) -m benchmarks.shards_added $(ARGS)
 
 .PHONY: test-spark
 test-spark: $(ARTIFACTS) | java ## The sink's tests that start Spark, under an older one (SPARK=4.0.4; by default every one)

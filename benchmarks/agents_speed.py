@@ -1,6 +1,6 @@
 """What the agents manage: decisions per second, latency, recovery and memory.
 
-Usage: ``PYTHONPATH=. python benchmarks/agents_speed.py [--shards 1000] [--wide 10000]
+Usage: ``python -m benchmarks.agents_speed [--shards 1000] [--wide 10000]
 [--parts fold,worker,latency,recovery,takeover]``
 
 * ``fold``: so many shards of one table make the same change at once, in each mode; tracker and

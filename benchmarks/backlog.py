@@ -11,7 +11,7 @@ Where there are no more cores, what agents, sink and target use is taken from De
 ``--apart`` gives the servers, Debezium and Kafka one core, both alone and in the whole line, and
 everything else another. The ratio then says whether the rows are applied as fast as they come.
 
-    python benchmarks/backlog.py [--events 400000] [--partitions 4] [--sources 1|2] [--apart]
+    python -m benchmarks.backlog [--events 400000] [--partitions 4] [--sources 1|2] [--apart]
         [--rounds 3] [--mix 60/35/5] [--tidb USER:PASSWORD@HOST:PORT]
 """
 
@@ -30,10 +30,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
-# The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
-sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import Round, Use, measuring, pin, print_rounds, tidb_address
-
+from benchmarks.bench_measures import Round, Use, measuring, pin, print_rounds, tidb_address
 from shardmerge.local.keeper import AGENTS, SINK
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack

@@ -5,7 +5,7 @@ Every statement of a file is applied on its own to the tables of a fixture. The 
 what it does not know it keeps as text or refuses. Rates are per second of CPU time; the median
 and the best of the rounds are told, which take turns so that a busy machine slows both.
 
-    python benchmarks/ddl_speed.py [FILE] [--fixture FILE] [--rounds 7]
+    python -m benchmarks.ddl_speed [FILE] [--fixture FILE] [--rounds 7]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which Debezium understands the DDL of MySQL: every version that can be had, each of its grammars.
 
-    PYTHONPATH=. python benchmarks/debezium_parsers.py [--versions 3.6.1.Final …] [--random 300]
+    python -m benchmarks.debezium_parsers [--versions 3.6.1.Final …] [--random 300]
 
 The statements are those that real servers took (MySQL 8.0, 9.7 and 5.7), and each parser's columns
 are compared with the server's. A line per version and grammar tells how many
@@ -26,13 +26,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
-sys.path.insert(0, str(Path(__file__).parent))
-from parser_inputs import WAYS, Case, Inputs, ask_server, legal_ways, server_words
-from parser_jvm import Parser, parsers
-
+from benchmarks.parser_inputs import WAYS, Case, Inputs, ask_server, legal_ways, server_words
+from benchmarks.parser_jvm import Parser, parsers
 from shardmerge.local.install.artifacts import DEFAULT_CACHE, find_java, resolve, retrieve
 from shardmerge.local.servers.other_versions import running_server
+from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.errors import ShardMergeError, StackError
 from shardmerge.schemas.model.names import quote_identifier
@@ -193,6 +191,7 @@ def _tables(parser: Parser, kind: str, texts: Mapping[str, tuple[str, ...]], sco
         parser.go_back()
         parsed = parser.parse(sql, HOME)
         statement = parse(sql, ServerContext(default_database=HOME))
+        assert isinstance(statement, CreateTable)
         key = (HOME, statement.name.table)
         if parsed.refused:
             score.found(kind, "refused", f"{sql} -- {parsed.refused}")

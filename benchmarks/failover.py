@@ -1,6 +1,6 @@
 """How long rows or DDL stand when a part is killed, and whether a row is lost or comes twice.
 
-Usage: ``python benchmarks/failover.py [--parts sink,agents,source:5,connect,watchdog]
+Usage: ``python -m benchmarks.failover [--parts sink,agents,source:5,connect,watchdog]
 [--rounds 20]``
 
 A line of its own: two shards on two servers, two sinks with ``--standby``, two agents' workers, the

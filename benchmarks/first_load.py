@@ -8,7 +8,7 @@ of the line's processes is not part of them. Ratios are of speeds. Beside them: 
 seconds and the peak memory of each part meanwhile, and the longest transaction on a source, in the
 last round.
 
-    python benchmarks/first_load.py [--rows 250000] [--shards 4] [--connections 2] [--rounds 1]
+    python -m benchmarks.first_load [--rows 250000] [--shards 4] [--connections 2] [--rounds 1]
                                     [--ways debezium,spark]
 """
 
@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import pymysql
-from bench_measures import Use, between, part_of, usage
 
+from benchmarks.bench_measures import Use, between, part_of, usage
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack

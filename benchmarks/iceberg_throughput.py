@@ -3,7 +3,7 @@
 The same events as ``sink_throughput.py``, in batches of one size, and small batches; the table is
 compared with what the events leave behind. Time is from planning to commit.
 
-    python benchmarks/iceberg_throughput.py [--events 400000] [--rows 300000] [--batch 160000]
+    python -m benchmarks.iceberg_throughput [--events 400000] [--rows 300000] [--batch 160000]
         [--shards 8] [--partitions 2] [--small 5]
 """
 
@@ -22,11 +22,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from msgspec.json import decode
 
-# The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
-sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import measuring
-from sink_throughput import COLUMNS, Backlog, Size, event, produce
-
+from benchmarks.bench_measures import measuring
+from benchmarks.bench_rows import event
+from benchmarks.sink_throughput import COLUMNS, Backlog, Size, produce
 from shardmerge.local.install.iceberg import iceberg_runtime
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.ddl.apply.statements import apply_create
@@ -109,7 +107,7 @@ class Lake:
 
     def apply_all(self, topics: Sequence[str], partitions: int, batch: int) -> list[float]:
         """Seconds of each batch, until there is nothing left."""
-        seconds = []
+        seconds: list[float] = []
         while True:
             events, took = self.apply(topics, partitions, batch)
             if not events:

@@ -6,7 +6,7 @@ shard. It is applied by the sink's own tasks under Spark, then by the JDBC sink 
 server. The connector's clock runs from its first row until its last; what it started before is not
 counted. Both tables are compared in the end.
 
-    python benchmarks/jdbc_sink.py [--events 1000000] [--rows 30000] [--shards 8] [--partitions 2]
+    python -m benchmarks.jdbc_sink [--events 1000000] [--rows 30000] [--shards 8] [--partitions 2]
 """
 
 from __future__ import annotations
@@ -27,11 +27,8 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from msgspec.json import encode
 
-# The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
-sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import measuring, print_ways
-from sink_throughput import Backlog, Bench, Size, apply_backlog, produce, spark
-
+from benchmarks.bench_measures import measuring, print_ways
+from benchmarks.sink_throughput import Backlog, Bench, Size, apply_backlog, produce, spark
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import (
     find_java,

@@ -1,6 +1,6 @@
 """What one shard's schema change costs the coordinator, by the number of shards.
 
-Usage: ``python benchmarks/join_speed.py [--shards 10,100,1000,10000,100000] [--only different]``
+Usage: ``python -m benchmarks.join_speed [--shards 10,100,1000,10000,100000] [--only different]``
 
 A table of 50 columns on N shards; one ADD COLUMN on each of them in turn, through
 ``coordinator.decide``. Three rollouts: shards that were alike; a type change that conflicts, so

@@ -1,6 +1,6 @@
 """Latency of the whole line: commit in MySQL to visible in the target.
 
-Usage: ``python benchmarks/latency.py [--ordered]``
+Usage: ``python -m benchmarks.latency [--ordered]``
 
 200 single INSERTs, 50 ADD COLUMN, and 50 ADD COLUMN each followed by the first row that has the
 column. One at a time, with a pause in between, on an otherwise quiet line of its own. Visible
@@ -32,10 +32,10 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from bench_measures import between, usage
 from confluent_kafka import TopicPartition
 from pymysql.err import OperationalError
 
+from benchmarks.bench_measures import between, usage
 from shardmerge.connectors.access.kafka import consumer
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack

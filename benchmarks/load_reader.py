@@ -5,7 +5,7 @@ step of a load needs: a text or bytes for each value. A client that is not insta
 none but PyMySQL is needed for anything else. The ratio is the one to PyMySQL with its own
 conversions of values, as every program has it that asks for nothing else.
 
-    python benchmarks/load_reader.py [--rows 200000] [--chunks 5000,20000,50000] [--rounds 3]
+    python -m benchmarks.load_reader [--rows 200000] [--chunks 5000,20000,50000] [--rounds 3]
 """
 
 from __future__ import annotations

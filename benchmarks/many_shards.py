@@ -1,6 +1,6 @@
 """What shards cost: start-up, memory, the idle line, one ADD COLUMN, a rollout over all of them.
 
-Usage: ``python benchmarks/many_shards.py [--shards 100,1000,10000] [--topics shard|shared]
+Usage: ``python -m benchmarks.many_shards [--shards 100,1000,10000] [--topics shard|shared]
 [--snapshot debezium|spark]``
 
 For each number of shards it starts a whole line of its own: 100 databases on two sources, one
@@ -30,7 +30,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -39,10 +39,7 @@ from typing import TypeAlias
 
 import requests
 
-# The project's folder is off the path (PYTHONSAFEPATH), and so is this one.
-sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import part_of, usage
-
+from benchmarks.bench_measures import part_of, usage
 from shardmerge.local.line import Line
 from shardmerge.local.servers.sizes import Sizes
 from shardmerge.local.servers.stack import LocalStack
@@ -121,16 +118,16 @@ class Parts:
     def __init__(self, line: Line) -> None:
         self._stack = LocalStack(line.directory)
 
-    def seconds(self) -> Counter[str]:
+    def seconds(self) -> Mapping[str, float]:
         """Processor seconds so far, by part."""
-        found: Counter[str] = Counter()
+        found = defaultdict[str, float](float)
         for pid, (name, use) in usage(self._stack).items():
             found[part_of(pid, name)] += use.cpu_s
         return found
 
-    def megabytes(self) -> Counter[str]:
+    def megabytes(self) -> Mapping[str, float]:
         """Resident memory now, by part."""
-        found: Counter[str] = Counter()
+        found = defaultdict[str, float](float)
         for pid, (name, _) in usage(self._stack).items():
             with suppress(OSError):  # it may end meanwhile
                 text = Path(f"/proc/{pid}/status").read_text()
@@ -144,8 +141,13 @@ class Parts:
         before, begun = self.seconds(), time.perf_counter()
         yield
         seconds = time.perf_counter() - begun
-        for name, used in (self.seconds() - before).items():
+        for name, used in self.since(before).items():
             figures[f"{what}: CPU of {name}, s per s"] = used / seconds
+
+    def since(self, before: Mapping[str, float]) -> Mapping[str, float]:
+        """Processor seconds since an earlier reading of ``seconds``, by part that used some."""
+        used = {name: now - before.get(name, 0.0) for name, now in self.seconds().items()}
+        return {name: seconds for name, seconds in used.items() if seconds > 0}
 
 
 class Metrics:
@@ -165,7 +167,7 @@ class Metrics:
             text = self._session.get(self._urls[part], timeout=60).text
         except requests.RequestException:
             return {}
-        found: Counter[str] = Counter()
+        found = defaultdict[str, float](float)
         for line in text.splitlines():
             if not line.startswith("#"):
                 name, _, value = line.rpartition(" ")
@@ -344,7 +346,7 @@ class Measuring:
         self.figures["rollout: the servers alone, s"] = altered
         self.figures["rollout: all decided and executed, s"] = seconds
         self.figures["rollout: statements per s"] = len(self._shards) / seconds
-        for name, cpu_s in (self._parts.seconds() - used).items():
+        for name, cpu_s in self._parts.since(used).items():
             self.figures[f"rollout: CPU of {name}, s"] = cpu_s
         self._say("the rollout is measured")
 

@@ -1,6 +1,6 @@
 """How long a target's page takes, and how large it is.
 
-Usage: ``python benchmarks/pages_speed.py [--shards N] [--columns N] [--odd N] [--changes N]``.
+Usage: ``python -m benchmarks.pages_speed [--shards N] [--columns N] [--odd N] [--changes N]``.
 
 Of so many shards (``--odd``) each one lacks other columns than the next; with 1 no two neighbours
 are alike. Each of the changes was made by 1,000 shards. The times are the processor's. The first

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import pymysql
-from parser_jvm import Columns
 
+from benchmarks.parser_jvm import Columns
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.mysql_text import create_table

@@ -1,6 +1,6 @@
 """How long ``shardmerge plan`` takes for a rollout over many shards, without any server.
 
-Usage: ``PYTHONPATH=. python benchmarks/plan_speed.py [--shards 1000] [--steps 20] [--columns 6]
+Usage: ``python -m benchmarks.plan_speed [--shards 1000] [--steps 20] [--columns 6]
 [--orders by-statement,by-shard] [--stops none,holds,conflict]``
 
 Shards of one table on four sources; each executes the same ``--steps`` statements: columns come,

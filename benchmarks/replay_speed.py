@@ -1,6 +1,6 @@
 """Schema changes per second of processor time that a replay folds, from a bundle.
 
-Usage: ``PYTHONPATH=. python benchmarks/replay_speed.py [--changes 10000] [--shards 10,100,1000]
+Usage: ``python -m benchmarks.replay_speed [--changes 10000] [--shards 10,100,1000]
 [--columns 6] [--ways verify,text]``
 
 Shards of one table on two sources; then each in turn adds a column or drops the oldest that it

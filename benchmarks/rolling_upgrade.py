@@ -1,6 +1,6 @@
 """How long rows stand while each part is replaced by another version, and whether one is lost.
 
-Usage: ``PYTHONPATH=. python benchmarks/rolling_upgrade.py --old REVISION [--connect-workers 2]
+Usage: ``python -m benchmarks.rolling_upgrade --old REVISION [--connect-workers 2]
 [--most SECONDS]``
 
 The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two

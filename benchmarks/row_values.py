@@ -3,7 +3,7 @@
 Beside DECIMAL, TIMESTAMP and DATETIME(3) stands the form that they might have instead: Decimal
 objects, and microseconds (``spark_sink.rows.values.forms``). No server is needed.
 
-    python benchmarks/row_values.py [--rounds 200]
+    python -m benchmarks.row_values [--rounds 200]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from shardmerge.schemas.model.types import ColumnType
@@ -93,7 +94,7 @@ def main() -> None:
         line = f"{name:14}{_ns(_own(kind, some), rounds):8.0f} ns"
         if name in others:
             form, convert = others[name]
-            line += f"   as {form}: {_ns(lambda f=convert, v=some: f(v), rounds):.0f} ns"
+            line += f"   as {form}: {_ns(partial(convert, some), rounds):.0f} ns"
         print(line)
 
 

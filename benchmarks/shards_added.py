@@ -1,6 +1,6 @@
 """The work of the sink's driver while shards are added, without any server.
 
-Usage: ``python benchmarks/shards_added.py [--shards 1000,3000,10000] [--topics
+Usage: ``python -m benchmarks.shards_added [--shards 1000,3000,10000] [--topics
 shard|shared] [--each 5] [--late 200] [--batches 50] [--profile
 added|idle]``
 
@@ -130,7 +130,8 @@ class World:
 
     def decision(self, number: int) -> bytes:
         """The decision about a shard."""
-        shard, statements = self.shards[number], ()
+        shard = self.shards[number]
+        statements: tuple[TargetStatement, ...] = ()
         if number == 0:
             binds = tuple(Binding(f"{name}#1", name) for name in ("id", "a"))
             statements = (

@@ -10,7 +10,7 @@ and Python workers that have just started. Then the same tasks run once more in 
 Spark, with a clock at every stage; and small batches, as they come when there is no backlog, run
 in the driver.
 
-    python benchmarks/sink_throughput.py [--events 1000000] [--rows 300000] [--shards 8]
+    python -m benchmarks.sink_throughput [--events 1000000] [--rows 300000] [--shards 8]
         [--partitions 2] [--mix 60/35/5] [--rounds 5] [--small 100] [--no-stages]
         [--format json|avro] [--server stack|mysql80|mysql97|mariadb1011] [--ordered]
         [--tidb USER:PASSWORD@HOST:PORT]
@@ -37,11 +37,16 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from msgspec.json import decode
 
-# Scripts of one folder: it is not on the path by itself, see PYTHONSAFEPATH in the Makefile.
-sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import Round, StageClock, Use, beside, measuring, print_rounds, tidb_address
-from bench_rows import Avro, Bare, Form, event, image, registry
-
+from benchmarks.bench_measures import (
+    Round,
+    StageClock,
+    Use,
+    beside,
+    measuring,
+    print_rounds,
+    tidb_address,
+)
+from benchmarks.bench_rows import Avro, Bare, Form, event, image, registry
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.other_versions import NAMES, RunningServer, running_server
@@ -70,6 +75,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSessi
 from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, batches, bulk, connection
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
+from shardmerge.spark_sink.targets.mysql.tasks.encoders import literals
 from shardmerge.spark_sink.targets.mysql.tasks.task_runs import run_tasks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -357,7 +363,7 @@ def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
     clock.watch("sort, convert", RowFold, RowFold.batches)
     clock.watch("write LOAD DATA's text", bulk, bulk.load_data)
     clock.watch("LOAD DATA", MySqlSession, MySqlSession.load)
-    clock.watch("write statements' text", bulk, bulk.literals)
+    clock.watch("write statements' text", bulk, literals)
     clock.watch("DELETE, REPLACE and INSERT", MySqlSession, MySqlSession.execute_strictly)
     clock.watch("fence", ControlStore, ControlStore.fence)
     clock.watch("move offsets", ControlStore, ControlStore.advance)

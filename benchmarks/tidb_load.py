@@ -5,7 +5,7 @@ over the rows that are there. Each connection is a process of its own, and write
 Printed are the seconds of both, and rows per second into the empty table; with several rounds the
 median of each.
 
-    python benchmarks/tidb_load.py --tidb USER:PASSWORD@HOST:PORT [--rows 200000] [--rounds 1]
+    python -m benchmarks.tidb_load --tidb USER:PASSWORD@HOST:PORT [--rows 200000] [--rounds 1]
 """
 
 from __future__ import annotations
@@ -18,13 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
-# Scripts of one folder: it is not on the path by itself, see PYTHONSAFEPATH in the Makefile.
-sys.path.insert(0, str(Path(__file__).parent))
-from bench_measures import tidb_address
-
+from benchmarks.bench_measures import tidb_address
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 

@@ -1,6 +1,6 @@
 """Compares shards and target again and again beside random writes and random DDL; counts lies.
 
-Usage: ``python benchmarks/validation_soak.py [--seconds 3600] [--seed 1] [--writes 20] [--ddl 20]``
+Usage: ``python -m benchmarks.validation_soak [--seconds 3600] [--seed 1] [--writes 20] [--ddl 20]``
 
 Starts a whole line of its own. Two targets have two shards on each of two sources. One writer for
 each shard inserts, changes and deletes rows. Each shard goes its own way through the same plan of

@@ -4,7 +4,7 @@ Makes a table of 12 columns and its equal target on one MySQL 8.0.15, reads both
 through an unbuffered cursor of the same client, and then compares them. Both are done in turn,
 several times; the table shows each round, and the median ratio.
 
-    python benchmarks/validation_speed.py [--rows 1000000] [--rounds 3] [--range 20000] [--keys 9]
+    python -m benchmarks.validation_speed [--rows 1000000] [--rounds 3] [--range 20000] [--keys 9]
 
 At the end it compares as many single rows as ``--keys`` says, as a cut-over does with rows that
 have changed.

@@ -1,6 +1,6 @@
 """Seconds of processor time that the views of a pipeline take, by the length of its log.
 
-Usage: ``PYTHONPATH=. python benchmarks/views_speed.py [--changes 2000] [--shards 100]``
+Usage: ``python -m benchmarks.views_speed [--changes 2000] [--shards 100]``
 
 The log is that of ``replay_speed``, with one shard held at its end, in memory: reading Kafka is not
 counted. Given are records per second, and the seconds that a log of 100,000 changes takes:
@@ -23,7 +23,7 @@ from shardmerge.cli.views.explanation import Asked, explanation
 from shardmerge.cli.views.picture import Picture, picture_of
 from shardmerge.cli.views.schema import joined_schema
 from shardmerge.cli.views.status import pipeline_status
-from shardmerge.cli.views.target_log import AsOf, TargetLog, folded, stored
+from shardmerge.cli.views.target_log import AsOf, TargetLog, present_log, target_log
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records.record_format import AVRO
@@ -52,7 +52,7 @@ def main() -> None:
         return picture_of(made.pipeline, records, AVRO, 0)
 
     def now() -> TargetLog:
-        found = stored(made.pipeline, TARGET, made.rows(), 0)
+        found = present_log(made.pipeline, TARGET, made.rows(), 0)
         assert found is not None
         return found
 
@@ -68,7 +68,7 @@ def main() -> None:
         "status": lambda: pipeline_status(picture(), {TARGET: now().state}),
         "status without table": lambda: pipeline_status(picture()),
         "schema --version": lambda: joined_schema(
-            folded(made.pipeline, TARGET, log, AsOf(version=len(log) - 1))
+            target_log(made.pipeline, TARGET, log, AsOf(version=len(log) - 1))
         ),
         "decisions --last 50": lambda: list(decision_lines(picture(), Wanted(last=50))),
     }
