@@ -13,7 +13,7 @@ from shardmerge.spark_sink.driver.loop import Driver
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask, RowHold, TaskFailure
 from tests.unit.spark_sink.decided import A, at
-from tests.unit.spark_sink.kafka.test_intake import PIPELINE, Offsets
+from tests.unit.spark_sink.kafka.played_topics import PIPELINE, Offsets
 from tests.unit.spark_sink.planning.test_failures import Published, Tail, Target, driver_of
 
 

@@ -11,7 +11,7 @@ from shardmerge.spark_sink.barrier.closing import Closing, Marks
 from shardmerge.spark_sink.driver.closed_targets import ClosedTargets
 from shardmerge.spark_sink.kafka.intake import Intake
 from tests.unit.spark_sink.decided import TARGET
-from tests.unit.spark_sink.kafka.test_intake import PIPELINE, Offsets
+from tests.unit.spark_sink.kafka.played_topics import PIPELINE, Offsets
 from tests.unit.spark_sink.planning.test_failures import Published, Tail, Target, driver_of
 
 

@@ -30,7 +30,7 @@ from shardmerge.spark_sink.targets.mysql.session import MySqlAddress
 from shardmerge.spark_sink.targets.mysql.tasks import task_runs
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
 from tests.unit.spark_sink.decided import TARGET, A, decision
-from tests.unit.spark_sink.kafka.test_intake import PIPELINE, Offsets
+from tests.unit.spark_sink.kafka.played_topics import PIPELINE, Offsets
 
 OTHER = TargetTable("merged", "u")
 AWAY = TaskFailure("the target is away", "start it", target=TARGET, code="SM-3111")
