@@ -21,8 +21,7 @@ from shardmerge.schemas.lattice.origin_columns import having_origin
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.origin import Origin, origin_part
-from shardmerge.schemas.records.operator_commands import OperatorCommand
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import OperatorCommand, Renewal
 from shardmerge.schemas.target.dialects.dialect import Dialect
 
 from .decision_records import Step, obeyed, refuse

@@ -18,8 +18,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
-from shardmerge.schemas.records.operator_commands import CommandKind
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import CommandKind, Renewal
 
 from .shapes import WayOut
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from shardmerge.cli.clients import topic_reader
-from shardmerge.cli.validation.applied_offsets import control_offsets, reached
+from shardmerge.cli.validation.line_passing import control_offsets, reached
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.saved_state import StateFile
 from shardmerge.cli.validation.server_rows import ServerRows

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from shardmerge.cli.validation.applied_offsets import Applied, control_offsets
+from shardmerge.cli.validation.line_passing import Applied, control_offsets
 from shardmerge.cli.validation.server_rows import ServerRows
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable

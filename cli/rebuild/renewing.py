@@ -12,8 +12,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
-from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand, Renewal
 from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.spark_sink.rebuilding.rebuild_record import RebuildRecord
 from shardmerge.spark_sink.rebuilding.rebuild_rules import Obstacle, not_at_rest

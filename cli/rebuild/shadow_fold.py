@@ -16,8 +16,7 @@ from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome, Release
-from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand, Renewal
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.spark_sink.rebuilding.shadow import Shadow, shadow_decision
 

@@ -26,7 +26,7 @@ from shardmerge.schemas.records.plain import to_plain
 from shardmerge.spark_sink.process.settings import settings_from
 
 from . import repairs
-from .applied_offsets import Applied, control_offsets
+from .line_passing import Applied, control_offsets
 from .report import lines
 from .report_shapes import ValidatedTarget
 from .rounds import Round, keep_comparing

@@ -11,8 +11,7 @@ from shardmerge.spark_sink.loading.chunk_queries import table_statistics
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
 from shardmerge.spark_sink.validation.doubts import Key
 
-from .applied_offsets import Applied
-from .line_passing import LinePassing
+from .line_passing import Applied, LinePassing
 from .progress_lines import ProgressLines
 from .saved_state import StateFile
 from .server_rows import ServerRows

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.origin import Origin
 from shardmerge.schemas.model.tables import TableSchema
 
+from . import plain
 from .schema_changes import ChangeId
 
 
@@ -53,7 +55,7 @@ class CommandKind(StrEnum):
     ``drift.Adoptions`` as JSON. Only ``shardmerge drift adopt`` gives this command."""
     RENEW = "renew"
     """A table that a rebuild has filled takes the target's place: ``argument`` is a
-    ``renewals.Renewal`` as JSON. Only ``shardmerge rebuild`` gives this command."""
+    ``Renewal`` as JSON. Only ``shardmerge rebuild`` gives this command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +88,32 @@ class OperatorCommand:
     def __str__(self) -> str:
         parts = [self.kind.value, str(self.shard or ""), self.argument]
         return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """A rebuilt table, as the command ``renew`` describes it, which puts it in its target's place.
+
+    It is the command's argument, as JSON.
+
+    Attributes:
+        rebuild: Number of the rebuild in its pipeline.
+        version: Of the target's latest decision that the table follows.
+        origin: The table's origin columns.
+    """
+
+    rebuild: int
+    version: int
+    origin: Origin
+
+    def __str__(self) -> str:
+        return plain.dump(self).decode()
+
+    @classmethod
+    def read(cls, text: str) -> Renewal:
+        """Parse a command's argument.
+
+        Raises:
+            ContractError: The text is not the JSON of a ``Renewal``.
+        """
+        return plain.load(cls, text.encode())

@@ -26,8 +26,7 @@ from shardmerge.schemas.model.policies import Mode, RenamePolicy, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import Decision, Outcome
-from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand, Renewal
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 from shardmerge.spark_sink.barrier.decisions import Decisions

@@ -12,8 +12,7 @@ from shardmerge.schemas.model.actions import TableCreation
 from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.model.policies import ExistingRows, Mode
 from shardmerge.schemas.records.decisions import Decision, Outcome
-from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand, Renewal
 from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.unit.agents.sql_line import BASE, SHARD_COLUMN, TARGET, SqlLine, in_conflict, shard_of
 

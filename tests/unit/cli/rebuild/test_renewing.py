@@ -15,8 +15,7 @@ from shardmerge.schemas.model.origin import NO_ORIGIN
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records.decisions import Decision, Outcome
-from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand, Renewal
 from shardmerge.schemas.records.schema_changes import ChangeId
 from tests.example_pages import pipeline
 from tests.unit.spark_sink.rebuilding.test_rebuild_record import RECORD, TARGET

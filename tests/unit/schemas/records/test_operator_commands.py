@@ -4,7 +4,7 @@ import pytest
 
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
-from shardmerge.schemas.records.renewals import Renewal
+from shardmerge.schemas.records.operator_commands import Renewal
 
 COLUMNS = (
     OriginColumn(OriginPart.SHARD, "_shard"),
