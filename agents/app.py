@@ -49,6 +49,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.pipeline.topics import TopicSpec
+from shardmerge.schemas.pipeline.web import TOKEN
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.record_format import AVRO, RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
@@ -144,7 +145,7 @@ def build_app(
     )
     app.service(reader)
     app.service(ConnectorWatch(connect_of(pipeline), connectors))
-    if topics.page_topics(pipeline):
+    if pipeline.web.commands == TOKEN:
         app.service(ended)
     gaps = GapCheck(pipeline.kafka)
     for name, add in (("tracker", add_tracker), ("coordinator", add_coordinator)):
@@ -169,6 +170,7 @@ def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
         topics.joined_schemas(pipeline),
         topics.ddl(pipeline),
         topics.sink_progress(pipeline),
+        topics.validations(pipeline),
         topics.commands(pipeline),
     )
 

@@ -32,6 +32,7 @@ from shardmerge.schemas.records.progress import (
     SinkProgress,
     StatementProgress,
 )
+from shardmerge.schemas.records.validations import DifferingRows, TargetValidation
 
 NOW_MS = 1_795_000_000_000
 REPORTS = 240
@@ -281,6 +282,35 @@ def failing(found: ExampleLine, now_ms: int) -> None:
     assert target is not None
     record = SinkProgress(ITEMS, target.version, 600, (), (), now_ms, failure)
     found.view.apply(replace(record, writer="10.0.0.5", standbys=("10.0.0.6",)))
+
+
+def compared(found: ExampleLine, now_ms: int) -> None:
+    """What ``shardmerge validate`` has found: ``merged.orders`` differs, ``merged.items`` not."""
+    view, hour_ms = found.view, 3_600_000
+    versions = {t.target: t.version for t in view.targets()}
+    keys = tuple((str(number),) for number in range(4_711, 4_731))
+    differing = (
+        DifferingRows("differs", orders(4), 29, keys),
+        DifferingRows("missing", orders(5), 2, (("17",), ("205",))),
+        DifferingRows("extra", None, 1, (("90017",),)),
+    )
+    whole = TargetValidation(
+        ORDERS, versions[ORDERS] - 1, now_ms - 4 * hour_ms, now_ms - 3 * hour_ms, True, 1_204_311,
+        11, 2, 1, 29, obstacles=1, key=("id",), differing=differing,
+        left_out=(f"{orders(9)} is not compared: it is paused",), since_ms=now_ms - 27 * hour_ms,
+    )  # fmt: skip
+    view.apply(whole)
+    view.apply(
+        TargetValidation(
+            ORDERS, versions[ORDERS], now_ms - hour_ms, now_ms - hour_ms + 9_000, False, 40_000, 11,
+            key=("id",), stopped="source s2: Lost connection to MySQL server", code="SM-4411",
+        )
+    )  # fmt: skip
+    view.apply(
+        TargetValidation(
+            ITEMS, versions[ITEMS], now_ms - 60_000, now_ms - 50_000, True, 2_390, 3, key=("id",)
+        )
+    )
 
 
 def wide(shards: int, columns: int, odd: int = 100, changes: int = 0) -> StatusView:

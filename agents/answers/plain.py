@@ -12,9 +12,11 @@ from shardmerge.agents.holds.reports import HoldReport
 from shardmerge.agents.holds.shapes import ShownConflict, WayOut
 from shardmerge.agents.status.connector_log import UNASKED, ConnectorsView
 from shardmerge.agents.status.overview import Need, connector_needs, summary
+from shardmerge.agents.status.validations import is_before_statement
 from shardmerge.agents.status.view import TargetView
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.progress import SinkProgress
+from shardmerge.schemas.records.validations import TargetValidation
 
 RECENT = 20
 """Decisions of each target in ``/api/status``. ``/api/target/NAME`` has all that are kept."""
@@ -98,7 +100,8 @@ class NeedAnswer:
     Attributes:
         state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``unread`` (a
             source's connector does not run), ``held``, ``changed`` (the table was changed by hand),
-            ``disabled``, ``paused`` or ``waiting``; ``unknown``: Connect does not answer.
+            ``differs`` (a comparison found rows that are not those of the shards), ``disabled``,
+            ``paused`` or ``waiting``; ``unknown``: Connect does not answer.
         what: A sentence; with a code if there is one.
         hint: What the operator can do; "" for none.
         since_ms: When it began, in milliseconds since 1970; 0 if that is not known.
@@ -135,6 +138,28 @@ class ConnectorAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationAnswer:
+    """What is known of comparisons of a target with its shards.
+
+    Attributes:
+        state: ``never`` (none is known), ``differs``, ``equal``, ``failed`` (something did not
+            answer in the latest one) or ``incomplete`` (the latest one did not compare everything,
+            or some rows are in doubt).
+        differences: How many rows differ, at least.
+        is_before_statement: Whether the target got a statement after the comparison that the state
+            is about: the one with the most differences; without any, the latest one.
+        whole: The latest comparison of all rows; null if none is known.
+        later: A later one that did not compare all rows; null without one.
+    """
+
+    state: str
+    differences: int
+    is_before_statement: bool
+    whole: TargetValidation | None
+    later: TargetValidation | None
+
+
+@dataclass(frozen=True, slots=True)
 class TargetAnswer:
     """One target.
 
@@ -150,6 +175,7 @@ class TargetAnswer:
         progress: The sink's last report; null if it has not reported yet.
         oldest_ms: Since when the oldest row waits that was not applied at that report, as far as
             the worker saw it, in milliseconds since 1970; 0 if every row was applied.
+        validation: What ``shardmerge validate`` found in it.
     """
 
     target: str
@@ -161,6 +187,7 @@ class TargetAnswer:
     decisions: tuple[Decision, ...]
     progress: SinkProgress | None
     oldest_ms: int
+    validation: ValidationAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +314,18 @@ def target_answer(
         target.decisions[:decisions],
         target.progress,
         target.samples[-1].oldest_ms if target.samples else 0,
+        _validation(target),
+    )
+
+
+def _validation(target: TargetView) -> ValidationAnswer:
+    found = target.validation
+    return ValidationAnswer(
+        found.state,
+        found.differing.differences if found.differing else 0,
+        found.telling is not None and is_before_statement(found.telling, target.decisions),
+        found.whole,
+        found.later,
     )
 
 

@@ -19,6 +19,14 @@ from shardmerge.agents.status.execution import Stand, StandingGroup
 from shardmerge.agents.status.matrix import Cell, matrix
 from shardmerge.agents.status.overview import connector_needs, summary
 from shardmerge.agents.status.timeline import changes, lanes, runs, timeline
+from shardmerge.agents.status.validations import (
+    DIFFERENCE_WORDS,
+    is_before_statement,
+    is_old,
+    repairs,
+    rows_differ,
+    shortcomings,
+)
 from shardmerge.agents.status.view import SinksView, TargetView
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ShardMergeError
@@ -38,8 +46,8 @@ MOST_ENTRIES = 60
 """Decisions on one page."""
 
 _ORDER = (
-    "silent", "failing", "refused", "unread", "held", "changed", "disabled", "paused", "waiting",
-    "new", "flows",
+    "silent", "failing", "refused", "unread", "held", "changed", "differs", "disabled", "paused",
+    "waiting", "new", "flows",
 )  # fmt: skip
 """The states of targets, the worst first."""
 _SIGNS = (
@@ -281,6 +289,12 @@ def _environment() -> Environment:
         stand_marks=_STAND_MARKS,
         stand_words=_stand_words,
         lasted=_lasted,
+        rows_differ=rows_differ,
+        is_old=is_old,
+        is_before_statement=is_before_statement,
+        difference_words=DIFFERENCE_WORDS,
+        shortcomings=shortcomings,
+        repairs=repairs,
         most_names=MOST_NAMES,
         most_events=MOST_EVENTS,
         most_open=MOST_OPEN,

@@ -10,14 +10,17 @@ from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.drift import needs_somebody
 from shardmerge.schemas.records.progress import RENEWED_S, is_silent
+from shardmerge.schemas.records.validations import DIFFER_CODE
 
+from .ages import moment
 from .connector_log import UNASKED, ConnectorsView, SeenConnector
 from .rates import rates
+from .validations import repairs, rows_differ
 from .view import ShardView, TargetView
 
 _FRESH_MS = 30_000
 """An older rate is not the present one, because an idle sink reports seldom."""
-_URGENT = ("silent", "failing", "refused", "unread", "held", "changed")
+_URGENT = ("silent", "failing", "refused", "unread", "held", "changed", "differs")
 """States that end only when somebody does something."""
 _DOCS = "; see docs/how-to/monitor.md, ShardmergeConnectorFailed"
 _RESUME = (
@@ -39,7 +42,8 @@ class Need:
     Attributes:
         state: ``silent`` (the sink does not report), ``failing``, ``refused``, ``unread`` (a
             source's connector does not run), ``held``, ``changed`` (the table was changed by hand),
-            ``disabled``, ``paused`` or ``waiting``; ``unknown``: Connect does not answer.
+            ``differs`` (a comparison found rows that are not those of the shards), ``disabled``,
+            ``paused`` or ``waiting``; ``unknown``: Connect does not answer.
         what: A sentence; with a code if there is one.
         hint: What the operator can do; "" for none.
         since_ms: When it began, in milliseconds since 1970; 0 if that is not known.
@@ -185,6 +189,7 @@ def needs(target: TargetView, now_ms: int, connectors: ConnectorsView = UNASKED)
                 f"shardmerge drift show {target.target} --pipeline FILE",
                 each.since_ms,
             )
+    yield from _differences(target)
     if target.disabled is not None:
         command = target.disabled.command
         yield Need(
@@ -210,6 +215,21 @@ def _unread(connector: SeenConnector, shards: tuple[ShardId, ...]) -> Need:
     what = f"No new rows of source {state.source} come: {connector_fault(state)}"
     hint = _WAYS.get(state.state, _RESTART).format(state=state)
     return Need("unread", coded("SM-4313", what), hint, connector.since_ms, shards, state.source)
+
+
+def _differences(target: TargetView) -> Iterator[Need]:
+    """That a comparison found rows that differ. Applications change a target that was cut over."""
+    found = target.validation.differing
+    if found is None or (target.progress is not None and target.progress.is_cut_over):
+        return
+    what = f"{rows_differ(found)}, as a comparison found that ended at {moment(found.ended_ms)}"
+    yield Need(
+        "differs",
+        coded(DIFFER_CODE, what),
+        f"{repairs(found)[0].command}; the page of the target shows keys, and what else repairs it",
+        target.validation.since_ms,
+        tuple(sorted({each.shard for each in found.differing if each.shard is not None})),
+    )
 
 
 def _silence(target: TargetView, now_ms: int) -> Iterator[Need]:

@@ -1,8 +1,8 @@
 """What the pages show, folded from the pipeline's topics. Pure.
 
-The view is made from four topics alone: joined-schemas, ddl, sink-progress and commands. It needs
-no table of the agents, so any worker can show everything. In the first three topics the last record
-of a key counts, and a command has its offset, so a repeated record changes nothing.
+The view is made from five topics alone: joined-schemas, ddl, sink-progress, validations, commands.
+It needs no table of the agents, so any worker can show everything. In all but the last the latest
+record of a key counts, and a command has its offset, so a repeated record changes nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from shardmerge.schemas.records.codec import Record
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
 from shardmerge.schemas.records.operator_commands import OperatorCommand
 from shardmerge.schemas.records.progress import SinkProgress
+from shardmerge.schemas.records.validations import TargetValidation
 
 from .column_history import ColumnEvent, ColumnHistory
 from .command_log import AnsweredCommand, CommandLog
 from .rates import Rates, Sample
 from .rollouts import Rollout, Rollouts
+from .validations import NEVER, ValidationLog, ValidationView
 
 MAX_DECISIONS = 500
 """Decisions kept per target, and ignored ones in all."""
@@ -93,6 +95,7 @@ class TargetView:
         samples: The sink's reports of some hours, oldest first; see ``Rates``.
         rollouts: The latest changes of shards, equal ones together; the latest one first.
         disabled: The command ``disable`` that counts now; None when the target follows its shards.
+        validation: The comparisons with its shards that count now.
     """
 
     target: TargetTable
@@ -105,6 +108,7 @@ class TargetView:
     samples: tuple[Sample, ...] = ()
     rollouts: tuple[Rollout, ...] = ()
     disabled: AnsweredCommand | None = None
+    validation: ValidationView = NEVER
 
     @property
     def held(self) -> tuple[ShardView, ...]:
@@ -156,6 +160,7 @@ class StatusView:
         self._columns: dict[ShardColumn, ShardColumn] = {}
         self._lists: dict[tuple[ShardColumn, ...], tuple[ShardColumn, ...]] = {}
         self._commands = CommandLog()
+        self._validations = ValidationLog()
         self.revision = 0
         """How many records were applied. A page is stale when this has grown since it was made."""
 
@@ -177,6 +182,8 @@ class StatusView:
             state.progress = record
             state.rates.add(record)
             state.rollouts.take(record)
+        elif isinstance(record, TargetValidation):
+            self._validations.add(record)
 
     def targets(self) -> tuple[TargetView, ...]:
         """Every target, sorted by name."""
@@ -294,6 +301,7 @@ class StatusView:
             samples=state.rates.samples(),
             rollouts=state.rollouts.found(),
             disabled=self._commands.disabled(target),
+            validation=self._validations.of(target),
         )
 
 

@@ -71,7 +71,7 @@ def targets_of(picture: Picture, wanted: TargetTable | None) -> list[TargetTable
 def is_cut_over(picture: Picture, target: TargetTable) -> bool:
     """Whether a target was handed over to its applications, so that the sink leaves it alone."""
     progress = picture.progress.get(target)
-    return progress is not None and any(shard.code == CLOSED for shard in progress.shards)
+    return progress is not None and progress.is_cut_over
 
 
 def facts_of(picture: Picture, target: TargetTable, readings: Readings) -> TableFacts:

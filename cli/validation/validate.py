@@ -27,6 +27,7 @@ from shardmerge.spark_sink.process.settings import settings_from
 
 from . import repairs
 from .line_passing import Applied, control_offsets
+from .page_records import PageRecords
 from .report import lines
 from .report_shapes import ValidatedTarget
 from .rounds import Round, keep_comparing
@@ -51,6 +52,7 @@ class _Call:
     repair: str | None
     as_json: bool
     path: Path
+    pages: PageRecords
     dated: Callable[[ValidatedTarget], ValidatedTarget] = lambda report: report
 
 
@@ -133,6 +135,8 @@ def validate(
     Traffic may go on: a row that looks different is looked at again when the target has applied
     what its shard had written before. Only SELECTs are run, one at a time on each server.
 
+    The pages and `shardmerge status` show what the latest comparison of each target found.
+
     If a server does not answer, the command tells what it has found until then in the targets that
     need it, with the error's code, and compares the others. With --continuous the command compares
     for ever, and these targets again in the next round.
@@ -146,7 +150,16 @@ def validate(
         pipeline = read_pipeline(path)
         _check(pipeline, target, shards)
         state = StateFile(resume, pipeline.name, tuple(map(str, shards)))
-        call = _Call(pipeline, shards, Limits(rate, most, patience), state, repair, as_json, path)
+        call = _Call(
+            pipeline,
+            shards,
+            Limits(rate, most, patience),
+            state,
+            repair,
+            as_json,
+            path,
+            PageRecords(pipeline, shards),
+        )
         if continuous:
             _check_continuous(repair)
             _keep_comparing(call, target, pause_s, metrics_host, metrics_port)
@@ -193,7 +206,7 @@ def _round(
         yield Round(
             wanted,
             lambda each: _validated(call, each, facts, servers, applied),
-            lambda report: _tell(report, as_json=call.as_json),
+            lambda report: _tell(call, report),
         )
     finally:
         servers.close()
@@ -269,8 +282,9 @@ def _validated(
         if not begun or not begun[0].validation.rows:
             raise
         report = call.dated(begun[0].report(time.monotonic() - began))
-        _tell(report, as_json=call.as_json)
+        _tell(call, report)
         return report
+    ended_ms = _now_ms()
     validation = run.validation
     table, found = validation.table, validation.differences
     rows, told = {}, {}
@@ -282,19 +296,33 @@ def _validated(
         # What was found is told all the same.
         click.echo(f"{target}: rows that differ could not be read: {error}", err=True)
     report = call.dated(run.report(seconds, told, rows))
-    _tell(report, as_json=call.as_json)
+    _print(report, as_json=call.as_json)
     if call.repair == "sql":
         for note in repairs.counted_notes(found, told):
             click.echo(f"{target}: {note}", err=True)
-    if call.repair == "reread":
-        conditions, notes = repairs.requests(table, found)
-        number = repairs.ask(call.pipeline, conditions) if conditions else 0
-        for note in (f"asked for {number} readings of single rows", *notes):
-            click.echo(f"{target}: {note}", err=True)
+    number = 0
+    try:
+        if call.repair == "reread":
+            conditions, notes = repairs.requests(table, found)
+            number = repairs.ask(call.pipeline, conditions) if conditions else 0
+            for note in (f"asked for {number} readings of single rows", *notes):
+                click.echo(f"{target}: {note}", err=True)
+    finally:
+        call.pages.send(report, ended_ms, number)
     return report
 
 
-def _tell(report: ValidatedTarget, *, as_json: bool) -> None:
+def _tell(call: _Call, report: ValidatedTarget) -> None:
+    """Print a report, and send it to the pages."""
+    _print(report, as_json=call.as_json)
+    call.pages.send(report, _now_ms())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _print(report: ValidatedTarget, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(to_plain(report), ensure_ascii=False))
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from shardmerge.agents.status.validations import ValidationLog, ValidationView
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.connectors.formats.stored_record import StoredRecord, iso_time
@@ -17,6 +18,7 @@ from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.schema_changes import ChangeId
 from shardmerge.schemas.records.topic_records import decision_of
+from shardmerge.schemas.records.validations import TargetValidation
 
 from .shapes import AgentsState, TargetServer
 
@@ -90,6 +92,7 @@ class Picture:
         joined: The present schema of each target.
         progress: What the sink told last of each target.
         commands: Offset in the commands topic → the command.
+        validations: The comparisons of each target that count now.
     """
 
     pipeline: Pipeline
@@ -98,6 +101,7 @@ class Picture:
     joined: Mapping[TargetTable, JoinedSchema]
     progress: Mapping[TargetTable, SinkProgress]
     commands: Mapping[int, OperatorCommand]
+    validations: Mapping[TargetTable, ValidationView] = field(default_factory=dict)
     connectors: tuple[ConnectorState, ...] = ()
     agents: AgentsState | None = None
     target_server: TargetServer = field(default=TargetServer("", ""))
@@ -158,7 +162,7 @@ class Picture:
 def picture_of(
     pipeline: Pipeline, records: Iterable[StoredRecord], format_: RecordFormat, at_ms: int
 ) -> Picture:
-    """Fold the records of commands, ddl, joined-schemas and sink-progress.
+    """Fold the records of commands, ddl, joined-schemas, sink-progress and validations.
 
     Args:
         pipeline: The pipeline that has the topics.
@@ -185,7 +189,7 @@ def picture_of(
             if isinstance(found, OperatorCommand):
                 commands[record.offset] = found
         else:
-            # Of these topics the last record of each target counts.
+            # Of these topics the last record of each key counts.
             last[record.topic, record.key] = record.value
     present = [format_.read(value) for value in last.values()]
     return Picture(
@@ -195,7 +199,17 @@ def picture_of(
         {found.target: found for found in present if isinstance(found, JoinedSchema)},
         {found.target: found for found in present if isinstance(found, SinkProgress)},
         commands,
+        _validations(found for found in present if isinstance(found, TargetValidation)),
     )
+
+
+def _validations(found: Iterable[TargetValidation]) -> Mapping[TargetTable, ValidationView]:
+    log = ValidationLog()
+    targets = set()
+    for record in found:
+        log.add(record)
+        targets.add(record.target)
+    return {target: log.of(target) for target in targets}
 
 
 def moment(ms: int) -> str:

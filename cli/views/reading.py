@@ -62,6 +62,8 @@ def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = Fals
     format_ = record_format(pipeline.kafka)
     with topic_reader(pipeline) as reader:
         extents = _extents(pipeline, reader, names)
+        # A pipeline of an earlier version lacks this topic until its agents start.
+        extents += reader.extents([topics.validations(pipeline).name])
         now = round(time.time() * 1000)
         found = picture_of(pipeline, _records(reader, extents, progress), format_, now)
         if not servers:

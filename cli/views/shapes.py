@@ -159,6 +159,29 @@ class DriftStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationStatus:
+    """What the latest `shardmerge validate` of a target found.
+
+    Attributes:
+        state: ``differs``, ``equal``, ``failed`` (something did not answer) or ``incomplete`` (it
+            did not compare everything, or rows are in doubt).
+        ended: When the latest comparison ended.
+        differences: How many rows differ, at least: also those of the latest comparison of all rows
+            count.
+        what: The differences by kind, a sentence; "" without any.
+        since: Since when the oldest difference is known; "" without any.
+        shortcomings: What the latest comparison does not tell, a clause each.
+    """
+
+    state: str
+    ended: str
+    differences: int
+    what: str
+    since: str
+    shortcomings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TargetStatus:
     """One target.
 
@@ -175,6 +198,7 @@ class TargetStatus:
             it is. "" when it follows its shards.
         disabled_since: When the command was decided; "" when the target follows its shards.
         drift: In what the table differs from what was decided; `shardmerge drift` says more.
+        validation: What `shardmerge validate` found; None when no comparison is known.
     """
 
     target: str
@@ -188,6 +212,7 @@ class TargetStatus:
     disabled_by: str = ""
     disabled_since: str = ""
     drift: tuple[DriftStatus, ...] = ()
+    validation: ValidationStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,12 @@ from dataclasses import replace
 
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.status.ages import ms_of
+from shardmerge.agents.status.validations import (
+    NEVER,
+    ValidationView,
+    rows_differ,
+    shortcomings,
+)
 from shardmerge.agents.status.view import ShardView, TargetView, as_paused
 from shardmerge.connectors.formats.connector_status import connector_fault
 from shardmerge.schemas.codes.registry import coded
@@ -16,14 +22,24 @@ from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.drift import Difference, DriftKind, needs_somebody
 from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.progress import (
+    CUT_OVER_CODE,
     ShardProgress,
     SinkProgress,
     StatementProgress,
     is_silent,
 )
+from shardmerge.schemas.records.validations import DIFFER_CODE
 
 from .picture import Decided, Picture, moment
-from .shapes import DriftStatus, Failure, PipelineStatus, ShardStatus, StatementStatus, TargetStatus
+from .shapes import (
+    DriftStatus,
+    Failure,
+    PipelineStatus,
+    ShardStatus,
+    StatementStatus,
+    TargetStatus,
+    ValidationStatus,
+)
 from .text import short_time
 
 
@@ -93,6 +109,21 @@ def target_status(picture: Picture, target: TargetView) -> TargetStatus:
         disabled_by=picture.by(disabled.decision.id) if disabled else "",
         disabled_since=moment(disabled.written_ms) if disabled else "",
         drift=tuple(_drift(each) for each in progress.drift) if progress else (),
+        validation=_validation(picture.validations.get(target.target, NEVER)),
+    )
+
+
+def _validation(found: ValidationView) -> ValidationStatus | None:
+    latest, differing = found.latest, found.differing
+    if latest is None:
+        return None
+    return ValidationStatus(
+        found.state,
+        moment(latest.ended_ms),
+        differing.differences if differing else 0,
+        rows_differ(differing) if differing else "",
+        moment(found.since_ms),
+        shortcomings(latest),
     )
 
 
@@ -211,6 +242,9 @@ def _faults(picture: Picture, targets: tuple[TargetStatus, ...]) -> Iterator[str
         if changed:
             told = ", ".join(f"{each.subject} ({each.code})" for each in changed)
             yield f"{target.target}: its table was changed by hand: {told}"
+        differing = target.validation.what if target.validation else ""
+        if differing and not any(shard.code == CUT_OVER_CODE for shard in target.shards):
+            yield f"{target.target}: {coded(DIFFER_CODE, differing)}"
         if target.failure is not None:
             failed = coded(target.failure.code, target.failure.message)
             yield f"{target.target}: rows cannot be applied: {failed}"

@@ -17,7 +17,7 @@ from shardmerge.schemas.records.drift import DriftKind
 
 from .decision_shapes import DecisionLine
 from .shapes import Explanation, PipelineStatus, Shape, ShownSchema, TargetStatus
-from .text import OVERWRITTEN, drift_line, plain_lines, short_time, side_name
+from .text import OVERWRITTEN, drift_line, plain_lines, short_time, side_name, validation_line
 
 _STYLES = {
     "flows": "green", "executed": "green", "RUNNING": "green", "emit": "green", "held": "bold red",
@@ -140,6 +140,9 @@ def _target(target: TargetStatus) -> Iterator[RenderableType]:
         yield table(("statement", "state", "SQL", "since", "why"), open_)
     for each in target.drift:
         yield Text(drift_line(each), style="" if each.kind == DriftKind.HARMLESS else "yellow")
+    if target.validation is not None:
+        style = "yellow" if target.validation.what else ""
+        yield Text(validation_line(target.validation), style=style)
     if (failure := target.failure) is not None:
         text = f"rows of {failure.where} cannot be applied: {coded(failure.code, failure.message)}"
         yield Text(f"{text} ({failure.times:,} tries since {short_time(failure.since)})", "red")

@@ -18,6 +18,7 @@ from .shapes import (
     ShardStatus,
     ShownSchema,
     TargetStatus,
+    ValidationStatus,
 )
 
 OVERWRITTEN = "see docs/how-to/origin-columns.md"
@@ -90,6 +91,8 @@ def _target(target: TargetStatus) -> Iterator[str]:
             yield f"    {failure.hint}"
     for each in target.drift:
         yield f"  {drift_line(each)}"
+    if target.validation is not None:
+        yield f"  {validation_line(target.validation)}"
     for shard in target.shards:
         yield from _shard(shard)
     for statement in target.open:
@@ -103,6 +106,17 @@ def drift_line(each: DriftStatus) -> str:
     what = f"decided is {each.expected or 'nothing'}, the table has {each.found or 'nothing'}"
     seen = f"seen since {short_time(each.since)}"
     return f"{each.subject} differs: {coded(each.code, what)}; {seen}"
+
+
+def validation_line(found: ValidationStatus) -> str:
+    """What is known of comparisons of a target with its shards, for people."""
+    parts = [f"compared with its shards at {short_time(found.ended)}"]
+    if found.what:
+        parts.append(f"{found.what}; known since {short_time(found.since)}")
+    elif found.state == "equal":
+        parts.append("all rows are equal")
+    parts += found.shortcomings
+    return f"{parts[0]}: {'; '.join(parts[1:])}"
 
 
 def _shard(shard: ShardStatus) -> Iterator[str]:

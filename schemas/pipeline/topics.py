@@ -58,6 +58,14 @@ def sink_progress(pipeline: Pipeline) -> TopicSpec:
     return TopicSpec(f"{pipeline.name}.sink-progress", 1, pipeline.kafka.replication, _COMPACT)
 
 
+def validations(pipeline: Pipeline) -> TopicSpec:
+    """TargetValidation records: what `shardmerge validate` found last. Only views read them.
+
+    The key is the target; ``TARGET/part`` for the latest comparison that did not compare all rows.
+    """
+    return TopicSpec(f"{pipeline.name}.validations", 1, pipeline.kafka.replication, _COMPACT)
+
+
 def signals(pipeline: Pipeline) -> TopicSpec:
     """Requests to the connectors; key: source. One partition: Debezium reads only that one."""
     return TopicSpec(f"{pipeline.name}.signals", 1, pipeline.kafka.replication, _KEEP)
@@ -95,7 +103,7 @@ def ended_sessions(pipeline: Pipeline) -> TopicSpec:
 
 def own_records(pipeline: Pipeline) -> frozenset[str]:
     """Names of the topics with our own records. Requests to connectors are Debezium's records."""
-    specs = (commands, schema_log, ddl, joined_schemas, sink_progress)
+    specs = (commands, schema_log, ddl, joined_schemas, sink_progress, validations)
     return frozenset(spec(pipeline).name for spec in specs)
 
 
@@ -115,8 +123,9 @@ def own_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
 
 
 def page_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
-    """The topics that only the pages need: one where users sign in with tokens."""
-    return (ended_sessions(pipeline),) if pipeline.web.commands == TOKEN else ()
+    """The topics that only the pages need. The sink's user needs no right to make them."""
+    ended = (ended_sessions(pipeline),) if pipeline.web.commands == TOKEN else ()
+    return (validations(pipeline), *ended)
 
 
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]")

@@ -43,8 +43,11 @@ from .plain import from_plain
 from .plain_fields import PlainField, alternatives, plain_fields, record_writer
 from .progress import SinkProgress
 from .schema_changes import SchemaChange
+from .validations import TargetValidation
 
-Record: TypeAlias = SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress
+Record: TypeAlias = (
+    SchemaChange | OperatorCommand | Decision | JoinedSchema | SinkProgress | TargetValidation
+)
 
 RECORDS: dict[str, type[Record]] = {
     "schema_change": SchemaChange,
@@ -52,6 +55,7 @@ RECORDS: dict[str, type[Record]] = {
     "decision": Decision,
     "joined_schema": JoinedSchema,
     "sink_progress": SinkProgress,
+    "target_validation": TargetValidation,
 }
 """Name of the schema file → record type."""
 

@@ -12,6 +12,8 @@ from .drift import Difference
 
 RENEWED_S = 60.0
 """A sink that runs reports each target at least once in about so many seconds."""
+CUT_OVER_CODE = "SM-1617"
+"""The code of each shard of a target that was cut over: its applications change it now."""
 _SILENT_MS = 3_000 * RENEWED_S
 
 
@@ -125,3 +127,8 @@ class SinkProgress:
     drift: tuple[Difference, ...] = ()
     writer: str = ""
     standbys: tuple[str, ...] = ()
+
+    @property
+    def is_cut_over(self) -> bool:
+        """Whether the target was handed over to its applications, so that the sink leaves it."""
+        return any(shard.code == CUT_OVER_CODE for shard in self.shards)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.progress import CUT_OVER_CODE
 
 
 class Closing(IntEnum):
@@ -40,7 +41,7 @@ class Closing(IntEnum):
     @property
     def code(self) -> str:
         """The code for rows that wait."""
-        return "SM-1617" if self is Closing.CUT_OVER else "SM-6510"
+        return CUT_OVER_CODE if self is Closing.CUT_OVER else "SM-6510"
 
 
 @dataclass(frozen=True, slots=True)

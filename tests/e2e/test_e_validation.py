@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -20,6 +21,7 @@ from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import Ports
 from shardmerge.schemas.records.plain import from_plain
 from tests.line_sql import execute
+from tests.running import wait_for
 
 TARGET = "plainval_merged.t"
 ONE, TWO = "s1/plainval_app.t_1", "s2/plainval_app.t_2"
@@ -79,6 +81,13 @@ def assert_metrics_tell(line: Line, expected: dict[str, int]) -> None:
     finally:
         process.terminate()
         process.wait(30)
+
+
+def seen_on_pages(line: Line) -> dict[str, Any]:
+    """What ``/api`` tells of the target's comparisons."""
+    with urlopen(f"{line.web_url}/api/target/{TARGET}", timeout=5) as answer:
+        found: dict[str, Any] = json.load(answer)["validation"]
+    return found
 
 
 def in_target(line: Line, *statements: str) -> int:
@@ -150,6 +159,7 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
         )
         expected = [("differs", "100", ONE), ("extra", "5000", ""), ("missing", "1100", TWO)]
         assert told(found_by(line)) == expected
+        wait_for(lambda: seen_on_pages(line)["differences"] == 3, "the comparison on the pages")
         assert_metrics_tell(line, {kind: 1 for kind, _, _ in expected})
         assert writer.writes > 10
 
@@ -171,5 +181,6 @@ def test_rows_that_were_changed_by_hand_are_found_and_read_again(line: Line) -> 
         in_target(line, report.differences[0].repair)
         last = validate(line)
         assert last.exit_code == 0, last.output
+        wait_for(lambda: seen_on_pages(line)["state"] == "equal", "the comparison on the pages")
     finally:
         writer.end()

@@ -15,7 +15,7 @@ from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.connectors.formats.connector_status import ConnectorState
 from tests.access_pages import OLGA
 from tests.browsers import chromium
-from tests.example_pages import ExampleLine, example, failing
+from tests.example_pages import ExampleLine, compared, example, failing
 from tests.served_pages import ExamplePresent, served
 
 LOOKS: dict[str, dict[str, Any]] = {
@@ -85,6 +85,7 @@ def line() -> ExampleLine:
     now_ms = time.time_ns() // 1_000_000
     made = example(now_ms=now_ms)
     failing(made, now_ms)
+    compared(made, now_ms)
     return made
 
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.access_pages import OLGA, GivenCommands, with_tokens
 from tests.browsers import chromium
-from tests.example_pages import ORDERS, ExampleLine, example, failing, orders
+from tests.example_pages import ORDERS, ExampleLine, compared, example, failing, orders
 from tests.pages.conftest import LOOKS, sign_in
 from tests.pages.small_png import smaller
 from tests.served_pages import ExamplePresent, served
@@ -72,7 +72,8 @@ PICTURES = (
     Picture("overview", "phone", "/", until="#needs-1"),
     Picture("target", "desktop", TARGET, until="#schema"),
     Picture("target", "phone", TARGET),
-    Picture("waits", "desktop", TARGET, "#waits", "#rates"),
+    Picture("waits", "desktop", TARGET, "#waits", "#validation"),
+    Picture("validation", "desktop", TARGET, "#validation", "#rates"),
     Picture("plots", "desktop", TARGET, "#rates", "#timeline", _unfold_numbers),
     Picture("plots", "dark", TARGET, "#rates", "#timeline"),
     Picture("timeline", "desktop", TARGET, "#timeline", "#decisions"),
@@ -120,6 +121,7 @@ def _example() -> ExampleLine:
     now_ms = time.time_ns() // 1_000_000
     line = example(now_ms=now_ms)
     failing(line, now_ms)
+    compared(line, now_ms)
     return line
 
 

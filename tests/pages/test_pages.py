@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from shardmerge.agents.web import events
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.records.validations import DifferingRows, TargetValidation
 from tests.access_pages import with_tokens
 from tests.example_pages import (
     ITEMS,
@@ -63,6 +64,13 @@ def test_long_names_and_the_reasons_of_failed_connectors_do_not_stick_out(
         assert target is not None
         for decision in reversed(target.decisions):
             line.view.apply(replace(decision, target=LONG))
+    keys = tuple(("z" * 200, f"{number}" * 60) for number in range(20))
+    line.view.apply(
+        TargetValidation(
+            LONG, 1, now_ms, now_ms, True, 9, 3, differs=99, key=("k" * 64, "l" * 64),
+            differing=(DifferingRows("differs", orders(1), 99, keys),), since_ms=now_ms,
+        )
+    )  # fmt: skip
     present, access = ExamplePresent(line.state), with_tokens(tmp_path)
     command = f"/target/{ORDERS}/command"
     paths = [f"/target/{LONG}", f"{command}?kind=skip&shard={orders(7)}", command]
@@ -105,6 +113,26 @@ def test_the_search_shows_what_fits_while_it_is_typed(url: str, page: Page) -> N
     expect(page.locator("#matrix ~ p[role=status]")).to_contain_text("3 of 12 shards")
     expect(page).to_have_url(re.compile(r"search=orders_1"))
     assert page.locator("#search").input_value() == "orders_1"
+
+
+def test_a_comparison_is_seen_as_soon_as_it_has_ended(
+    url: str, line: ExampleLine, page: Page
+) -> None:
+    page.goto(f"{url}/target/{ITEMS}")
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("main")).to_contain_text("All rows that were compared are equal.")
+    now_ms = time.time_ns() // 1_000_000
+    missing = DifferingRows("missing", items(1), 1, (("1723",),))
+    line.view.apply(
+        TargetValidation(
+            ITEMS, 6, now_ms, now_ms, True, 9, 3, missing=1, key=("id",), differing=(missing,),
+            since_ms=now_ms,
+        )
+    )  # fmt: skip
+    expect(page.locator("#validation ~ table").first).to_contain_text("1723", timeout=20_000)
+    expect(page.locator(".needs")).to_contain_text("SM-4414: 1 row differs: 1 missing")
+    page.goto(url)
+    expect(page.locator("main table").first).to_contain_text("1 row differs")
 
 
 def test_a_pasted_statement_is_planned(url: str, page: Page) -> None:

@@ -14,8 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from playwright.sync_api import Browser, Page, expect
 
+from shardmerge.cli.main import main as main_command
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.local.line import Line
@@ -210,6 +212,43 @@ def test_a_connector_that_does_not_run_is_told_until_it_runs_again(
         rest.resume(name)
     expect(main).to_contain_text("Everything flows", timeout=PATIENCE_MS)
     expect(main).to_contain_text("All 2 connectors run")
+
+
+@pytest.mark.timeout(600)
+def test_rows_that_a_comparison_finds_are_on_the_open_page_until_they_are_repaired(
+    line: Line, browser: Browser, page: Page, tmp_path: Path
+) -> None:
+    def validate(*words: str) -> Result:
+        file = ("--pipeline", str(line.pipeline_path))
+        return CliRunner().invoke(main_command, ["validate", TARGET, *words, *file])
+
+    main = page.locator("main")
+    page.goto(line.web_url + PAGE)
+    expect(main).to_contain_text("No comparison of this target is known")
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {TARGET} (id) VALUES (5000)")
+    found = validate()
+    assert found.exit_code == 1, found.output
+    expect(main).to_contain_text("1 row differs: 1 that no shard has", timeout=PATIENCE_MS)
+    expect(page.locator("#validation ~ table").first).to_contain_text("5000")
+    expect(main).to_contain_text(f"shardmerge validate {TARGET} --pipeline FILE --repair sql")
+    page.screenshot(path=tmp_path / "differs.png", full_page=True)
+    for look in LOOKS:
+        with opened(browser, look) as other:
+            for path in ("/", PAGE):
+                other.goto(line.web_url + path)
+                expect(other.locator("main .state").first).to_have_text("differs")
+                without_fault(other)
+    told = page.request.get(f"{line.web_url}/api/target/{TARGET}").json()["validation"]
+    assert (told["state"], told["differences"]) == ("differs", 1)
+
+    with line.connect_target() as connection, connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {TARGET} WHERE id = 5000")
+    found = validate()
+    assert found.exit_code == 0, found.output
+    expect(main).to_contain_text("All rows that were compared are equal", timeout=PATIENCE_MS)
+    page.goto(line.web_url)
+    expect(main).to_contain_text("Everything flows")
 
 
 @pytest.mark.timeout(600)

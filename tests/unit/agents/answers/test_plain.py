@@ -6,7 +6,7 @@ from shardmerge.agents.answers import plain
 from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.plain import to_plain
-from tests.example_pages import NOW_MS, ORDERS, example
+from tests.example_pages import NOW_MS, ORDERS, compared, example
 
 
 def test_the_status_tells_every_target_with_its_last_decisions():
@@ -41,6 +41,25 @@ def test_a_target_tells_its_state_and_what_needs_somebody_as_its_page_does():
     hours_later = plain.target_answer(target, NOW_MS + 6 * 3_600_000)
     assert hours_later.state == "silent"
     assert hours_later.needs[0].since_ms == target.progress.ts_ms
+
+
+def test_a_target_tells_what_comparisons_found():
+    line = example()
+    before = line.view.target(str(ORDERS))
+    assert before is not None
+    assert plain.target_answer(before, NOW_MS).validation == (
+        plain.ValidationAnswer("never", 0, False, None, None)
+    )
+    compared(line, NOW_MS)
+    target = line.view.target(str(ORDERS))
+    assert target is not None
+    told = plain.target_answer(target, NOW_MS).validation
+    assert (told.state, told.differences, told.is_before_statement) == ("differs", 32, True)
+    assert told.whole is not None
+    assert told.whole.differing[1].keys == (("17",), ("205",))
+    assert told.later is not None
+    assert told.later.code == "SM-4411"
+    json.dumps(to_plain(told))
 
 
 def test_the_status_tells_the_connectors_and_what_their_state_does_to_targets():

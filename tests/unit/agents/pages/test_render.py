@@ -41,13 +41,16 @@ from shardmerge.schemas.records.progress import (
     StatementProgress,
 )
 from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.schemas.records.validations import DifferingRows, TargetValidation
 from tests.example_pages import (
     ITEMS,
     NOW_MS,
     ORDERS,
     ExampleLine,
+    compared,
     example,
     failing,
+    items,
     orders,
     pipeline,
     wide,
@@ -125,6 +128,22 @@ def foreign(text: str) -> StatusView:
             failure=FailureProgress(text, text, text, 12, 1_000),
         ),
         replace(first, version=0, target=None, outcome=Outcome.IGNORED),
+        TargetValidation(
+            table,
+            1,
+            1_000,
+            2_000,
+            False,
+            30,
+            2,
+            missing=1,
+            extra=1,
+            key=(text,),
+            only=(shard,),
+            stopped=text,
+            left_out=(text,),
+            differing=(DifferingRows("missing", shard, 1, ((text,),)),),
+        ),
     ):
         view.apply(record)
     return view
@@ -166,6 +185,67 @@ def test_the_overview_has_the_worst_target_first_and_says_how_many_need_somebody
     text = Tags(overview_page(FRAME, line.view.targets())).text
     assert "2 of 2 targets need somebody" in text
     assert text.index("merged.items") < text.index("merged.orders")
+
+
+def test_the_overview_tells_of_each_target_whether_its_rows_differ():
+    line = example()
+    assert Tags(overview_page(FRAME, line.view.targets())).text.count("never") == 2
+    compared(line, NOW_MS)
+    text = Tags(overview_page(FRAME, line.view.targets())).text
+    told = "32 rows differ 3 h ago, before the latest statement; a later one is not complete"
+    assert told in text
+    assert "equal 50 s ago" in text
+    assert "SM-4414: 32 rows differ" in text
+
+
+def test_the_page_tells_which_rows_differ_and_what_repairs_them():
+    line = example()
+    compared(line, NOW_MS)
+    page = target_page(FRAME, target_of(line))
+    text = Tags(page).text.partition("The latest comparison, not of all rows")[2]
+    text = text.partition("Rows per second")[0]
+    for told in (
+        "59 min 51 s ago", "SM-4411: source s2: Lost connection to MySQL server",
+        "The latest comparison of all rows: 3 h ago", "The target got a statement since then.",
+        "1,204,311 rows of 11 shards", "1 shard could not be compared",
+        "4730 and 9 more", "s2/app.orders_5 missing 2 17 ; 205",
+        "no shard that no shard has 1 90017", "is not compared: it is paused",
+        "shardmerge validate merged.orders --pipeline FILE --repair reread",
+        "shardmerge validate merged.orders --pipeline FILE --repair sql",
+    ):  # fmt: skip
+        assert told in text
+    equal = Tags(target_page(FRAME, target_of(line, ITEMS))).text
+    assert "All rows that were compared are equal." in equal
+    assert "--repair" not in equal
+
+
+def test_the_page_of_a_target_that_was_never_compared_says_how_to():
+    text = Tags(target_page(FRAME, target_of(example(), ITEMS))).text
+    assert "No comparison of this target is known." in text
+    assert "shardmerge validate merged.items --pipeline FILE" in text
+
+
+def test_the_page_tells_of_an_old_comparison_and_of_asked_readings():
+    line = example()
+    found = TargetValidation(
+        ITEMS, 6, NOW_MS - 9 * 86_400_000, NOW_MS - 8 * 86_400_000, True, 9, 3, missing=1,
+        differing=(DifferingRows("missing", items(0), 1, (("1",),)),), readings=1,
+    )  # fmt: skip
+    line.view.apply(found)
+    text = Tags(target_page(FRAME, target_of(line, ITEMS))).text
+    assert "The latest comparison of all rows: 8 d ago" in text
+    assert "This was long ago" in text
+    assert "asked for 1 reading of rows that differ" in text
+
+
+def test_the_page_of_a_target_that_was_cut_over_offers_no_repair():
+    line = example()
+    line.view.apply(TargetValidation(ITEMS, 6, NOW_MS, NOW_MS, True, 9, 3, extra=1))
+    shards = (ShardProgress(items(0), 5, "the target was cut over", code="SM-1617"),)
+    line.view.apply(SinkProgress(ITEMS, 6, 1, (), shards, NOW_MS))
+    page = target_page(FRAME, target_of(line, ITEMS))
+    assert "nothing here is to be repaired" in Tags(page).text
+    assert "--repair" not in page
 
 
 def test_an_overview_on_which_everything_flows_says_so():

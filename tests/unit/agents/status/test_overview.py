@@ -8,13 +8,15 @@ from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.progress import SinkProgress, StatementProgress
+from shardmerge.schemas.records.progress import ShardProgress, SinkProgress, StatementProgress
 from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.schemas.records.validations import TargetValidation
 from tests.example_pages import (
     ITEMS,
     NOW_MS,
     ORDERS,
     ExampleLine,
+    compared,
     example,
     failing,
     items,
@@ -161,6 +163,30 @@ def test_a_table_that_was_changed_by_hand_needs_somebody_unless_it_does_no_harm(
     assert (told.state, need.since_ms) == ("changed", 5_000)
     assert need.what.startswith("column:c of the table was changed by hand: SM-6802: decided is")
     assert f"shardmerge drift show {ITEMS}" in need.hint
+
+
+def test_rows_that_differ_need_somebody_until_all_rows_were_compared_again():
+    line = example()
+    compared(line, NOW_MS)
+    found = of(line)
+    need = next(n for n in found.needs if n.state == "differs")
+    assert [n.state for n in found.needs] == ["held", "differs", "paused", "waiting"]
+    assert need.what.startswith("SM-4414: 32 rows differ: 2 missing, 1 that no shard has, 29 with")
+    assert need.hint.startswith("shardmerge validate merged.orders --pipeline FILE --repair reread")
+    assert need.shards == (orders(4), orders(5))
+    assert (need.since_ms, need.is_urgent) == (NOW_MS - 27 * 3_600_000, True)
+    line.view.apply(TargetValidation(ORDERS, 23, NOW_MS, NOW_MS, True, 9, 12))
+    assert "differs" not in [n.state for n in of(line).needs]
+
+
+def test_rows_of_a_target_that_was_cut_over_may_differ():
+    line = example()
+    differs = TargetValidation(ITEMS, 6, NOW_MS, NOW_MS, True, 9, 3, extra=1, since_ms=NOW_MS)
+    line.view.apply(differs)
+    assert of(line, ITEMS).state == "differs"
+    shards = (ShardProgress(items(0), 5, "the target was cut over", code="SM-1617"),)
+    line.view.apply(SinkProgress(ITEMS, 6, 1, (), shards, NOW_MS))
+    assert of(line, ITEMS).state == "waiting"
 
 
 def test_a_target_whose_rows_do_not_come_does_not_flow():

@@ -52,7 +52,7 @@ def test_a_record_of_somebody_else_changes_nothing(value):
 
 def test_the_topic_exists_only_where_users_sign_in():
     of = pipeline()
-    assert topics.page_topics(of) == ()
-    [spec] = topics.page_topics(replace(of, web=replace(of.web, commands=TOKEN)))
+    assert topics.page_topics(of) == (topics.validations(of),)
+    [_, spec] = topics.page_topics(replace(of, web=replace(of.web, commands=TOKEN)))
     assert spec.name == f"{of.name}.ended-sessions"
     assert int(spec.config["retention.ms"]) > SESSION_S * 1000

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from shardmerge.cli.main import main
-from shardmerge.cli.validation import repairs, whole_target
+from shardmerge.cli.validation import page_records, repairs, whole_target
 from shardmerge.cli.validation import validate as module
 from shardmerge.cli.validation.report import lines
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
@@ -18,6 +19,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.plain import from_plain
 from shardmerge.schemas.records.progress import ShardProgress, SinkProgress
+from shardmerge.schemas.records.validations import TargetValidation
 from shardmerge.spark_sink.validation.doubts import Difference, DifferenceKind
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 from tests.recorded import Recorded
@@ -38,6 +40,14 @@ class Answering(SilentServers):
 
     def close(self) -> None:
         pass
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[TargetValidation]:
+    """What the command has sent to the pages."""
+    found: list[TargetValidation] = []
+    monkeypatch.setattr(page_records, "send_validation", lambda *of: found.append(of[-1]))
+    return found
 
 
 @pytest.fixture
@@ -70,12 +80,18 @@ def call(
 
 
 def test_equal_tables_end_with_0(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    servers: Answering,
+    sent: list[TargetValidation],
 ) -> None:
     found = call(monkeypatch, tmp_path, servers, recorded())
     assert found.exit_code == 0, found.output
     assert found.stdout.startswith("merged.tbl: 30 rows of 2 shards, 1 ranges, ")
     assert found.stdout.endswith("  0 differences\n")
+    [record] = sent
+    assert (record.record_key, record.is_clean, record.rows) == ("merged.tbl", True, 30)
+    assert 0 < record.began_ms <= record.ended_ms <= time.time() * 1000
 
 
 def test_a_difference_ends_with_1_and_has_the_documented_shape(
@@ -88,6 +104,49 @@ def test_a_difference_ends_with_1_and_has_the_documented_shape(
     report = from_plain(ValidatedTarget, json.loads(found.stdout))
     assert [(d.kind, d.key) for d in report.differences] == [("extra", ("99",))]
     assert report.differences[0].repair == "DELETE FROM `merged`.`tbl` WHERE `id` IN (99) LIMIT 1;"
+
+
+def test_the_pages_are_told_which_rows_the_connectors_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    servers: Answering,
+    sent: list[TargetValidation],
+) -> None:
+    del servers.merged[7]
+    monkeypatch.setattr(repairs, "ask", lambda *_: 1)
+    found = call(monkeypatch, tmp_path, servers, recorded(), "--repair", "reread")
+    assert found.exit_code == 1, found.output
+    [record] = sent
+    assert (record.missing, record.readings) == (1, 1)
+    assert [(str(d.shard), d.keys) for d in record.differing] == [(str(ONE), (("7",),))]
+
+
+def test_requests_that_kafka_does_not_take_hide_no_difference_from_the_pages(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    servers: Answering,
+    sent: list[TargetValidation],
+) -> None:
+    def fail(*_: object) -> None:
+        raise StackError("Kafka did not take 1 requests", code="SM-4107")
+
+    del servers.merged[7]
+    monkeypatch.setattr(repairs, "ask", fail)
+    found = call(monkeypatch, tmp_path, servers, recorded(), "--repair", "reread")
+    assert found.exit_code == 3, found.output
+    told = {record.record_key: (record.missing, record.code) for record in sent}
+    assert told == {"merged.tbl": (1, ""), "merged.tbl/part": (0, "SM-4107")}
+
+
+def test_a_comparison_of_one_shard_does_not_stand_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    servers: Answering,
+    sent: list[TargetValidation],
+) -> None:
+    call(monkeypatch, tmp_path, servers, recorded(), "--shard", str(ONE))
+    [record] = sent
+    assert (record.record_key, record.only) == ("merged.tbl/part", (ONE,))
 
 
 def test_no_statement_for_rows_without_a_key_is_told(
@@ -148,7 +207,10 @@ def test_a_server_that_does_not_answer_ends_with_3_and_keeps_no_target_from_its_
 
 
 def test_what_was_found_before_a_server_fell_silent_is_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, servers: Answering
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    servers: Answering,
+    sent: list[TargetValidation],
 ) -> None:
     del servers.merged[1]
 
@@ -169,6 +231,8 @@ def test_what_was_found_before_a_server_fell_silent_is_told(
     told = "\n".join(lines(report))
     assert "not complete: SM-4411: source s1: it does not answer" in told
     assert "1 rows look different" in told
+    [record] = sent
+    assert (record.rows, record.in_doubt, record.code) == (30, 1, "SM-4411")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.progress import SinkProgress
 from shardmerge.schemas.records.record_format import AVRO
+from shardmerge.schemas.records.validations import TargetValidation
 from tests.recorded import Recorded
 
 TARGET = TargetTable("merged", "tbl")
@@ -47,12 +48,24 @@ def reported(made: Recorded, progress: SinkProgress) -> Recorded:
     return made
 
 
+def compared(made: Recorded, found: TargetValidation) -> Recorded:
+    """Somebody compares a target with its shards."""
+    topic = topics.validations(made.pipeline).name
+    made.records.setdefault((topic, 0), [])
+    made.append(topic, 0, found.record_key.encode(), codec.encode(found))
+    return made
+
+
 def picture(made: Recorded) -> Picture:
     """What the topics say."""
-    names = (
-        spec(made.pipeline).name
-        for spec in (topics.sink_progress, topics.joined_schemas, topics.ddl, topics.commands)
+    specs = (
+        topics.sink_progress,
+        topics.joined_schemas,
+        topics.ddl,
+        topics.commands,
+        topics.validations,
     )
+    names = (spec(made.pipeline).name for spec in specs)
     records = (record for name in names for record in made.topic(name))
     return picture_of(made.pipeline, records, AVRO, AT_MS)
 

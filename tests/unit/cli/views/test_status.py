@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.cli.views.shapes import AgentsState, TargetServer
+from shardmerge.cli.views.shapes import AgentsState, TargetServer, ValidationStatus
 from shardmerge.cli.views.status import pipeline_status
 from shardmerge.cli.views.text import plain_lines
 from shardmerge.connectors.formats.connector_status import ConnectorState
@@ -19,9 +19,22 @@ from shardmerge.schemas.records.progress import (
     SinkProgress,
     StatementProgress,
 )
+from shardmerge.schemas.records.validations import TargetValidation
 from tests.recorded import Recorded
 
-from .pictures import AT_MS, ONE, TARGET, TWO, conflicting, locked, log, picture, recorded, reported
+from .pictures import (
+    AT_MS,
+    ONE,
+    TARGET,
+    TWO,
+    compared,
+    conflicting,
+    locked,
+    log,
+    picture,
+    recorded,
+    reported,
+)
 
 
 @pytest.mark.parametrize("hint", ["start it", ""])
@@ -232,6 +245,43 @@ def test_what_was_changed_by_hand_is_told_and_a_fault_if_it_needs_somebody() -> 
         "  index:i differs: SM-6801: decided is nothing, the table has INDEX `i` (`a`); seen since "
         "1970-01-01 00:00:02 UTC"
     ) in plain_lines(status)
+
+
+def test_what_a_comparison_found_is_told_and_a_fault_if_rows_differ() -> None:
+    made = reported(recorded(), SinkProgress(TARGET, 2, 0))
+    assert pipeline_status(picture(made)).targets[0].validation is None
+    found = TargetValidation(
+        TARGET, 2, 1_000, 3_000, True, 9, 2, missing=1, obstacles=1, since_ms=2_000
+    )
+    status = pipeline_status(picture(compared(made, found)))
+    [target] = status.targets
+    assert target.validation == ValidationStatus(
+        "differs",
+        "1970-01-01T00:00:03.000Z",
+        1,
+        "1 row differs: 1 missing",
+        "1970-01-01T00:00:02.000Z",
+        ("1 shard could not be compared",),
+    )
+    assert status.faults == ("merged.tbl: SM-4414: 1 row differs: 1 missing",)
+    assert (
+        "  compared with its shards at 1970-01-01 00:00:03 UTC: 1 row differs: 1 missing; known "
+        "since 1970-01-01 00:00:02 UTC; 1 shard could not be compared"
+    ) in plain_lines(status)
+
+
+def test_a_target_whose_rows_are_equal_or_that_was_cut_over_has_no_fault() -> None:
+    equal = TargetValidation(TARGET, 2, 1_000, 3_000, True, 9, 2)
+    made = compared(reported(recorded(), SinkProgress(TARGET, 2, 0)), equal)
+    status = pipeline_status(picture(made))
+    assert status.faults == ()
+    assert (
+        "  compared with its shards at 1970-01-01 00:00:03 UTC: all rows are equal"
+    ) in plain_lines(status)
+    closed = ShardProgress(ONE, 5, "the target was cut over", code="SM-1617")
+    made = reported(recorded(), SinkProgress(TARGET, 2, 0, shards=(closed,)))
+    status = pipeline_status(picture(compared(made, replace(equal, missing=1))))
+    assert status.faults == ()
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ from shardmerge.schemas.records.progress import (
 from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.reloads import Reload
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.records.validations import DifferingRows, TargetValidation
 
 SHARD = ShardId("s1", "app", "tø")
 TARGET = TargetTable("merged", "t")
@@ -185,6 +186,11 @@ RECORDED: list[Record] = [
         FailureProgress("away", "start it", "rows/0", 7, 8),
         (Difference("column:c", DriftKind.HARMLESS, "", "`c` int", 9, 4),),
         "10.0.0.5", ("10.0.0.6",),
+    ),
+    TargetValidation(
+        TARGET, 3, 1_000, 2_000, False, 30, 2, 1, 2, 3, 4, 5, 6, 7, ("id",),
+        (DifferingRows("missing", SHARD, 1, (("7",),)), DifferingRows("extra", None, 2, ())),
+        (SHARD,), ("why",), "stopped", "SM-4411", 900, 8,
     ),
 ]  # fmt: skip
 
