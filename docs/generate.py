@@ -291,7 +291,7 @@ def topic_table() -> str:
     pipeline = parse_pipeline(_MINIMAL, {})
     makers = (
         topics.commands, topics.schema_log, topics.ddl, topics.joined_schemas,
-        topics.sink_progress, topics.signals, topics.notifications,
+        topics.sink_progress, topics.validations, topics.signals, topics.notifications,
     )  # fmt: skip
     specs = [(maker(pipeline), first_paragraph(maker)) for maker in makers]
     for of_source in (topics.schema_changes, topics.connector_offsets):

@@ -43,6 +43,18 @@ def describe_topics(kafka: Kafka, timeout_s: float = _TIMEOUT_S) -> Mapping[str,
     return {name: FoundTopic(name, len(known[name].partitions), settings[name]) for name in names}
 
 
+def has_topic(kafka: Kafka, name: str, timeout_s: float = _TIMEOUT_S) -> bool:
+    """Whether a topic exists that the user may see.
+
+    Raises:
+        StackError: Kafka cannot be reached.
+    """
+    try:
+        return name in _admitted(kafka).list_topics(timeout=timeout_s).topics
+    except KafkaException as error:
+        raise client_error(kafka, error) from None
+
+
 def create_topics(
     kafka: Kafka, specs: Iterable[TopicSpec], timeout_s: float = _TIMEOUT_S
 ) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from shardmerge.schemas.records.record_format import RecordFormat
 from shardmerge.schemas.records.validations import TargetValidation
 
 from .delivered_record import deliver
-from .topics_admin import create_topics
+from .topics_admin import create_topics, has_topic
 
 _SEND_S = 10.0
 
@@ -25,7 +25,8 @@ def send_validation(pipeline: Pipeline, format_: RecordFormat, found: TargetVali
         StackError: Kafka does not take it, or refuses the topic.
     """
     spec = topics.validations(pipeline)
-    create_topics(pipeline.kafka, (spec,), _SEND_S)
+    if not has_topic(pipeline.kafka, spec.name, _SEND_S):
+        create_topics(pipeline.kafka, (spec,), _SEND_S)
     deliver(
         pipeline.kafka,
         spec.name,
