@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from shardmerge.agents.app import build_app, main
+from shardmerge.agents.app import build_app, main, viewed_topics
 from shardmerge.agents.runtime.settings import AgentSettings
 from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
+from shardmerge.schemas.pipeline.web import OFF, TOKEN
 from tests.access_pages import IVAN, with_tokens
 from tests.recorded import pipeline
 
 
 def test_changelogs_are_compacted_long_before_a_gigabyte(tmp_path: Path):
     app = build_app(pipeline(), AgentSettings(data_directory=tmp_path))
-    topics = {name: table.changelog_topic for name, table in app.tables.items()}
-    assert topics.keys() == {"tracked-tables", "target-states"}
-    for topic in topics.values():
+    changelogs = {name: table.changelog_topic for name, table in app.tables.items()}
+    assert changelogs.keys() == {"tracked-tables", "target-states"}
+    for topic in changelogs.values():
         assert topic.compacting
         assert MAX_RECORD_BYTES < int(topic.config["segment.bytes"]) < 2**28
         assert int(topic.config["max.message.bytes"]) == MAX_RECORD_BYTES
+
+
+@pytest.mark.parametrize("commands", [OFF, TOKEN])
+def test_a_worker_makes_every_topic_that_its_pages_are_made_of(commands: str):
+    of = replace(pipeline(), web=replace(pipeline().web, commands=commands))
+    made = {spec.name for spec in (*topics.own_topics(of), *topics.page_topics(of))}
+    assert {spec.name for spec in viewed_topics(of)} <= made
 
 
 class Producer:
