@@ -22,7 +22,7 @@ from pathlib import Path
 import pymysql
 from pymysql.cursors import SSCursor
 
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.other_versions import running_server
 from shardmerge.local.servers.stack import Ports

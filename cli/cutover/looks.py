@@ -16,8 +16,8 @@ from shardmerge.cli.drift.drift_reader import drift_of
 from shardmerge.cli.screen import progress_of
 from shardmerge.cli.servers import target_facts
 from shardmerge.cli.status import WholeStatus, whole_status
-from shardmerge.cli.validation.table_facts import targets_of
-from shardmerge.cli.validation.topic_facts import TopicFacts
+from shardmerge.cli.validation.inputs.table_facts import targets_of
+from shardmerge.cli.validation.inputs.topic_facts import TopicFacts
 from shardmerge.cli.views.reading import read_log
 from shardmerge.cli.views.target_log import AsOf, target_log
 from shardmerge.connectors.access.mysql import mysql_error

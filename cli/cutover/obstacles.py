@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from shardmerge.cli.validation.table_facts import TableFacts
+from shardmerge.cli.validation.inputs.table_facts import TableFacts
 from shardmerge.cli.views.shapes import PipelineStatus, ShardStatus, TargetStatus
 from shardmerge.connectors.formats.connector_status import connector_fault
 from shardmerge.schemas.codes.registry import coded

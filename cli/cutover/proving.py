@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import click
 
 from shardmerge.cli.clients import topic_reader
-from shardmerge.cli.validation.line_passing import control_offsets, reached
+from shardmerge.cli.validation.inputs.applied_offsets import control_offsets, reached
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.topic_facts import TopicFacts
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.saved_state import StateFile
-from shardmerge.cli.validation.server_rows import ServerRows
 from shardmerge.cli.validation.target_run import Limits, TargetRun
-from shardmerge.cli.validation.topic_facts import TopicFacts
 from shardmerge.cli.validation.whole_target import compare_target
 from shardmerge.connectors.binlog.binlog_changes import BinlogEnd
 from shardmerge.connectors.sources.row_changes import BinlogUnreadable, RowChanges

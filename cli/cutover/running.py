@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from shardmerge.cli.validation.line_passing import LinePassing
+from shardmerge.cli.validation.inputs.line_passing import LinePassing
 from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from shardmerge.cli.validation.lake_server import LakeServer, applied_offsets
-from shardmerge.cli.validation.line_passing import Applied
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.applied_offsets import Applied
+from shardmerge.cli.validation.inputs.lake_server import LakeServer, applied_offsets
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.connectors.kafka.lease_group import lease_group
 from shardmerge.schemas.model.errors import StackError, TargetError
 from shardmerge.schemas.model.names import TargetTable

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from shardmerge.cli.validation.line_passing import Applied, control_offsets
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.applied_offsets import Applied, control_offsets
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from shardmerge.cli.endings import imported
-from shardmerge.cli.validation.line_passing import Applied
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.applied_offsets import Applied
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline.settings import Pipeline

@@ -11,6 +11,7 @@ import click
 
 from shardmerge.cli.loads.load import in_words, known_rows, watched
 from shardmerge.cli.screen import progress_of
+from shardmerge.cli.validation.page_records import PageRecords
 from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
@@ -165,7 +166,7 @@ class RebuildRun:
 
     def _build(self, record: RebuildRecord) -> Ended:
         compared, renewal, own = None, None, own_decisions(self._pipeline, record)
-        renewing = None
+        renewing, proof = None, None
         if own is not None:
             renewing = Renewing(self._pipeline, self._server, own, self._wishes.by)
         if record.stage is Stage.SWAPPING and (self._wishes.is_prepared_only or renewing):
@@ -178,7 +179,7 @@ class RebuildRun:
             if self._wishes.is_compared and record.stage is Stage.BUILDING:
                 _say(f"{self._target}: compare the new table with the shards")
                 report, hindered = self._compare(record, sink, own)
-                compared = report.rows
+                compared, proof = report.rows, (report, _now_ms())
                 if not report.is_clean:
                     found = _differs(report, hindered)
                     return Ended(record, (found,), self._loaded(record), compared)
@@ -201,7 +202,16 @@ class RebuildRun:
         reach("exchange-begun")
         self._server.swap.exchange(record)
         record = self._server.swap.take_over(record, renewal)
-        return Ended(record, (), rows, compared, time.monotonic() - closed_at)
+        closed_s = time.monotonic() - closed_at
+        if proof is not None:
+            self._tell(*proof, renewal)
+        return Ended(record, (), rows, compared, closed_s)
+
+    def _tell(self, report: ValidatedTarget, ended_ms: int, renewal: Decision | None) -> None:
+        """Tell the pages that the table that is the target now was compared with the shards."""
+        version = report.version if renewal is None else renewal.version
+        now = replace(report, target=str(self._target), version=version)
+        PageRecords(self._pipeline, ()).send(now, ended_ms)
 
     def _sink(self) -> ShadowSink:
         wishes = self._wishes
@@ -312,6 +322,10 @@ class RebuildRun:
 
     def _loaded(self, record: RebuildRecord) -> int:
         return sum(map(rows_of, self._server.store.loads(record)))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _differs(report: ValidatedTarget, hindered: Sequence[str]) -> Obstacle:

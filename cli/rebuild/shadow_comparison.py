@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from shardmerge.cli.validation.inputs.topic_facts import TopicFacts
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.saved_state import StateFile
 from shardmerge.cli.validation.target_run import Limits
-from shardmerge.cli.validation.topic_facts import TopicFacts
 from shardmerge.cli.validation.whole_target import compare_target
 from shardmerge.cli.views.picture import Decided, Picture
 from shardmerge.schemas.pipeline.settings import Pipeline

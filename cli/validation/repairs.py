@@ -31,7 +31,7 @@ from shardmerge.spark_sink.validation.sampled_rows import (
     sampled_row,
 )
 
-from .server_rows import ServerRows
+from .inputs.server_rows import ServerRows
 
 _SEND_S = 30.0
 _ROWS_A_READING = 500

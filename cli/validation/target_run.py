@@ -21,11 +21,11 @@ from shardmerge.spark_sink.validation.table_validation import (
     TableValidation,
 )
 
+from .inputs.server_rows import OtherTable
+from .inputs.table_facts import TableFacts
 from .report import report_of
 from .report_shapes import ValidatedTarget
 from .saved_state import StateFile
-from .server_rows import OtherTable
-from .table_facts import TableFacts
 
 _SETTLE_AT = 1_000
 """With this many rows in doubt, they are looked at again before more ranges are compared."""

@@ -26,16 +26,16 @@ from shardmerge.schemas.records.plain import to_plain
 from shardmerge.spark_sink.process.settings import settings_from
 
 from . import repairs
-from .line_passing import Applied, control_offsets
+from .inputs.applied_offsets import Applied, control_offsets
+from .inputs.server_rows import ServerRows
+from .inputs.table_facts import is_cut_over, targets_of
+from .inputs.topic_facts import TopicFacts
 from .page_records import PageRecords
 from .report import lines
 from .report_shapes import ValidatedTarget
 from .rounds import Round, keep_comparing
 from .saved_state import StateFile
-from .server_rows import ServerRows
-from .table_facts import is_cut_over, targets_of
 from .target_run import Limits, TargetRun
-from .topic_facts import TopicFacts
 from .validation_meter import ValidationMeter
 from .whole_target import compare_target
 
@@ -197,7 +197,7 @@ def _round(
         wanted = [each for each in wanted if each in routed]
     lake = None
     if call.pipeline.target.catalog is not None:
-        module = imported("shardmerge.cli.validation.lake_server", "spark")
+        module = imported("shardmerge.cli.validation.inputs.lake_server", "spark")
         settings = settings_from(["--pipeline", str(call.path)], os.environ)
         lake = module.lake_server(settings, call.pipeline)
     servers = ServerRows(call.pipeline, lake)

@@ -11,12 +11,13 @@ from shardmerge.spark_sink.loading.chunk_queries import table_statistics
 from shardmerge.spark_sink.validation.compared_table import ComparedTable
 from shardmerge.spark_sink.validation.doubts import Key
 
-from .line_passing import Applied, LinePassing
+from .inputs.applied_offsets import Applied
+from .inputs.line_passing import LinePassing
+from .inputs.server_rows import ServerRows
+from .inputs.topic_facts import TopicFacts
 from .progress_lines import ProgressLines
 from .saved_state import StateFile
-from .server_rows import ServerRows
 from .target_run import Limits, TargetRun
-from .topic_facts import TopicFacts
 
 
 def compare_target(

@@ -15,6 +15,7 @@ from shardmerge.cli.main import main
 from shardmerge.cli.rebuild.rebuild_shapes import RebuildReport
 from shardmerge.local.line import Line
 from shardmerge.local.union import compare, read_table
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.plain import from_plain
 from tests.background import Background
 from tests.breadth import further
@@ -180,6 +181,8 @@ def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
         hold_keyless(line)
         keyless = call_to_the_end(line, KEYLESS)
         assert (keyless.reasons, keyless.stage) == ((), "swapped")
+        shown = partial(line.status, TargetTable(*KEYLESS.split(".")))
+        wait_for(lambda: shown()["validation"]["state"] == "equal", "the comparison on the pages")
     wait_for(lambda: not difference(line, KEYED), "equal rows")
     wait_for(lambda: not difference(line, KEYLESS), "equal rows without a key")
     assert call(line, KEYED, "--drop-old").stage == "ended"

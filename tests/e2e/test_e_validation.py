@@ -19,6 +19,7 @@ from shardmerge.cli.main import main
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import Ports
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.plain import from_plain
 from tests.line_sql import execute
 from tests.running import wait_for
@@ -85,9 +86,7 @@ def assert_metrics_tell(line: Line, expected: dict[str, int]) -> None:
 
 def seen_on_pages(line: Line) -> dict[str, Any]:
     """What ``/api`` tells of the target's comparisons."""
-    with urlopen(f"{line.web_url}/api/target/{TARGET}", timeout=5) as answer:
-        found: dict[str, Any] = json.load(answer)["validation"]
-    return found
+    return dict(line.status(TargetTable(*TARGET.split(".")))["validation"])
 
 
 def in_target(line: Line, *statements: str) -> int:

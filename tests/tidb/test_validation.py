@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shardmerge.cli.validation import repairs
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.local.servers.other_versions import running_server
 from shardmerge.schemas.pipeline.settings import Target
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pymysql
 from pymysql.cursors import Cursor
 
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.file import parse_pipeline

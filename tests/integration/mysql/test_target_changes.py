@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.cli.cutover.target_server import TargetServer
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.connectors.binlog.binlog_changes import BinlogEnd
 from shardmerge.connectors.sources.row_changes import BinlogUnreadable, RowChanges
 from shardmerge.schemas.ddl.changes import TableName

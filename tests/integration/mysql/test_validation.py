@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.cli.validation import repairs
-from shardmerge.cli.validation.server_rows import OtherTable, ServerRows
+from shardmerge.cli.validation.inputs.server_rows import OtherTable, ServerRows
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.repair_statements import session_statement
@@ -248,7 +248,7 @@ def test_rows_outside_the_routes_condition_belong_not_to_the_target(
 def test_rows_without_a_key_outside_the_routes_condition_are_not_counted(
     port: int, servers: ServerRows, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardmerge.cli.validation.server_rows._PART", 2)
+    monkeypatch.setattr("shardmerge.cli.validation.inputs.server_rows._PART", 2)
     own = "(a VARCHAR(9), b INT)"
     cells = ["('ä', 3)", "('ä', 3)", "('ä', 2)", "('äb', 4)"]
     if "LIKE" in where:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.cli.validation.saved_state import StateFile
-from shardmerge.cli.validation.server_rows import ServerRows
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 from tests.running import wait_for, with_tests
 

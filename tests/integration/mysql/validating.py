@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.table_facts import TableFacts
 from shardmerge.cli.validation.saved_state import StateFile
-from shardmerge.cli.validation.server_rows import ServerRows
-from shardmerge.cli.validation.table_facts import TableFacts
 from shardmerge.cli.validation.target_run import Limits, TargetRun, Watcher
 from shardmerge.spark_sink.validation.table_validation import TableValidation
 from tests.unit.spark_sink.validation.facts import shard, target

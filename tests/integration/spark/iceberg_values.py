@@ -13,8 +13,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from shardmerge.cli.validation.lake_server import LakeServer
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.lake_server import LakeServer
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.debezium.source_config import connector_config

@@ -21,8 +21,8 @@ import pytest
 from click.testing import CliRunner
 
 from shardmerge.cli.main import main
-from shardmerge.cli.validation import lake_server
-from shardmerge.cli.validation.lake_server import LakeServer
+from shardmerge.cli.validation.inputs import lake_server
+from shardmerge.cli.validation.inputs.lake_server import LakeServer
 from shardmerge.cli.validation.repairs import statements
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.local.servers.mysql import PASSWORD, USER

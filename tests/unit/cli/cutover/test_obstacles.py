@@ -12,7 +12,7 @@ from shardmerge.cli.cutover.obstacles import (
     sink_obstacles,
     source_obstacles,
 )
-from shardmerge.cli.validation.table_facts import Readings, TableFacts, facts_of
+from shardmerge.cli.validation.inputs.table_facts import Readings, TableFacts, facts_of
 from shardmerge.cli.views.shapes import (
     AgentsState,
     Failure,

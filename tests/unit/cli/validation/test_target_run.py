@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from shardmerge.cli.validation.inputs.server_rows import OtherTable
+from shardmerge.cli.validation.inputs.table_facts import TableFacts
 from shardmerge.cli.validation.saved_state import StateFile
-from shardmerge.cli.validation.server_rows import OtherTable
-from shardmerge.cli.validation.table_facts import TableFacts
 from shardmerge.cli.validation.target_run import Limits, TargetRun
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange

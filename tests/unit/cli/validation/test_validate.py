@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.main import main
 from shardmerge.cli.validation import page_records, repairs, whole_target
 from shardmerge.cli.validation import validate as module
+from shardmerge.cli.validation.inputs.table_facts import Readings, facts_of
 from shardmerge.cli.validation.report import lines
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
-from shardmerge.cli.validation.table_facts import Readings, facts_of
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.text import pipeline_text
 from shardmerge.schemas.records.plain import from_plain

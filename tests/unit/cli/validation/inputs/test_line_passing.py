@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import pymysql
 import pytest
 
-from shardmerge.cli.validation import line_passing
-from shardmerge.cli.validation.line_passing import LinePassing
+from shardmerge.cli.validation.inputs import applied_offsets, line_passing
+from shardmerge.cli.validation.inputs.line_passing import LinePassing
 from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.position import SourcePosition
@@ -81,7 +81,7 @@ def passing(
     monkeypatch.setattr(line_passing, "_PAUSE_S", 0.001)
     monkeypatch.setattr(line_passing, "connect_rest", lambda _: Rest(offsets))
     monkeypatch.setattr(line_passing, "topic_reader", reader)
-    monkeypatch.setattr(line_passing, "mysql_cursor", server)
+    monkeypatch.setattr(applied_offsets, "mysql_cursor", server)
     line = LinePassing(Recorded(2, "optimistic").pipeline, [ONE], 0.2)
     return line.passed({"s1": END})
 
@@ -117,7 +117,7 @@ def test_a_target_that_does_not_answer_is_an_error_with_a_code(
         raise pymysql.OperationalError(2003, "Can't connect")
 
     with monkeypatch.context() as patched:
-        patched.setattr(line_passing, "mysql_cursor", server)
+        patched.setattr(applied_offsets, "mysql_cursor", server)
         line = LinePassing(Recorded(2, "optimistic").pipeline, [ONE], 0.2)
         with pytest.raises(StackError, match="Can't connect") as caught:
             line._is_applied({(TOPIC, 0): 7})

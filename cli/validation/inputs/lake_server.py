@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 
-from shardmerge.cli.validation.line_passing import Applied, Offsets
-from shardmerge.cli.validation.server_rows import OtherTable
+from shardmerge.cli.validation.inputs.applied_offsets import Applied, Offsets
+from shardmerge.cli.validation.inputs.server_rows import OtherTable
 from shardmerge.schemas.model.errors import ShardMergeError, StackError
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.barrier.partitions import Partition

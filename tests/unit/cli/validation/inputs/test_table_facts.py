@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardmerge.cli.validation.table_facts import Readings, facts_of, targets_of
+from shardmerge.cli.validation.inputs.table_facts import Readings, facts_of, targets_of
 from shardmerge.connectors.debezium.signals import signal_id
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable

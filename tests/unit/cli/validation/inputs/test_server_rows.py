@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shardmerge.cli.validation.server_rows import ServerRows
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Target
 from shardmerge.spark_sink.validation.compared_table import compared_table

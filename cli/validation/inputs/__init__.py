@@ -1,0 +1,1 @@
+"""What comparisons read of servers and topics."""

@@ -1,0 +1,66 @@
+"""How far the target is: the offsets that the sink stored with the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
+
+import pymysql
+
+from shardmerge.cli.clients import mysql_cursor
+from shardmerge.connectors.access.mysql import mysql_error
+from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId, quote_identifier
+from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.spark_sink.barrier.partitions import Partition
+
+Offsets: TypeAlias = Mapping[Partition, int]
+"""Partition → the first offset that the target has not applied."""
+Applied: TypeAlias = Callable[[], Offsets]
+"""Reads the offsets.
+
+Raises:
+    StackError: The target does not answer.
+"""
+
+
+def control_offsets(pipeline: Pipeline) -> Applied:
+    """Reads the offsets from the control database of a target that is a server."""
+    control = quote_identifier(pipeline.target.control_database)
+    own = f"SELECT topic, partition_number, next_offset FROM {control}.offsets"
+    shared = (
+        "SELECT topic, partition_number, next_offset, shard_source, shard_database, shard_table"
+        f" FROM {control}.shared_offsets"
+    )
+
+    def read() -> Offsets:
+        found: dict[Partition, int] = {}
+        try:
+            with mysql_cursor(pipeline.target) as cursor:
+                for query in (own, shared):
+                    cursor.execute(f"{query} WHERE pipeline = %s", (pipeline.name,))
+                    for topic, number, offset, *shard in cursor.fetchall():
+                        part = ShardId(*shard) if shard else None
+                        found[Partition(topic, int(number), part)] = int(offset)
+        except pymysql.MySQLError as error:
+            raise StackError(
+                f"target: {mysql_error(error)}",
+                hint="check that the target runs, and that its user may read the control database",
+                code="SM-4411",
+            ) from error
+        return found
+
+    return read
+
+
+def reached(offsets: Offsets, shards: Collection[ShardId]) -> dict[tuple[str, int], int]:
+    """Topic and partition → the first offset that the target has not applied for some shards.
+
+    In a topic that shards share, it is the lowest one of these shards.
+    """
+    found = {(p.topic, p.number): offset for p, offset in offsets.items() if p.shard is None}
+    for partition, offset in offsets.items():
+        if partition.shard in shards:
+            place = (partition.topic, partition.number)
+            found[place] = min(found.get(place, offset), offset)
+    return found
