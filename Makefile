@@ -82,7 +82,7 @@ test: $(ARTIFACTS) | java ## Each rule once, the real stack included; closes wit
 
 test-all: $(ARTIFACTS) | java ## The same with every server, layout and way, and the pages in a browser: before a release (needs chromium)
 	@SHARDMERGE_TESTS=all CASES='$(CASES)' PYTHONPATH=. $(PY) -m tests.levels connect agents secure targets mysql sources \
-		loads cluster pages proxy $(SPARKS) check wheel laws docs chart integration e2e scenarios
+		loads moves cluster pages proxy $(SPARKS) check wheel laws docs chart integration e2e scenarios
 
 check: $(READY) links ## Lint, format, types, import direction, text files
 	$(VENV)/bin/ruff check .

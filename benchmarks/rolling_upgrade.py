@@ -3,15 +3,15 @@
 Usage: ``python -m benchmarks.rolling_upgrade --old REVISION [--connect-workers 2]
 [--most SECONDS]``
 
-The line of ``failover.py``: two shards, writers that insert, change and delete all the time, two
-sinks with ``--standby``, two agents' workers; with ``--connect-workers 2`` Connect has two, too.
-Sinks, workers and watchdog run from an environment with the wheel of the old revision, which ``git
-archive`` gives, and Connect's workers have the jar that this environment compiles. The old revision
-must know every key of the pipeline file that this tree's local line writes. The configurations of
-the connectors and the packages of ``requirements.lock`` are this tree's. Then, in the order of
-docs/how-to/upgrade.md, each part is told to end and started again from this tree: the sink that
-waits, the sink that writes, the worker that does not decide, the one that does, Connect's workers,
-with this tree's jar, and the watchdog.
+The line of ``tests/line_in_twos.py``: two shards, writers that insert, change and delete all the
+time, two sinks with ``--standby``, two agents' workers; with ``--connect-workers 2`` Connect has
+two, too. Sinks, workers and watchdog run from an environment with the wheel of the old revision,
+which ``git archive`` gives, and Connect's workers have the jar that this environment compiles. The
+old revision must know every key of the pipeline file that this tree's local line writes. The
+configurations of the connectors and the packages of ``requirements.lock`` are this tree's. Then, in
+the order of docs/how-to/upgrade.md, each part is told to end and started again from this tree: the
+sink that waits, the sink that writes, the worker that does not decide, the one that does, Connect's
+workers, with this tree's jar, and the watchdog.
 
 For each part it prints the longest time in which no new row of a shard came into the target. At the
 end a column is added, and the tables are compared. The exit code is 1 if a row was lost or doubled,
@@ -35,7 +35,6 @@ from typing import Any
 
 import pymysql
 
-from benchmarks.failover import ENVIRONMENT, ROOT, Pipeline, Writer, compared, wait
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import resolve
 from shardmerge.local.servers.connect import connect_spec
@@ -43,6 +42,8 @@ from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.servers.stack import Ports
 from shardmerge.local.sigterm import end_on_sigterm
 from tests.levels import link_packages
+from tests.line_in_twos import ENVIRONMENT, ROOT, LineInTwos, compared
+from tests.line_writers import Writer
 
 _PLUGINS = """
 import sys
@@ -62,7 +63,7 @@ _SETTLED_S = 5.0
 """Rows are watched for so long after a part is back."""
 
 
-class MixedPipeline(Pipeline):
+class MixedLine(LineInTwos):
     """Its parts start from the environment of ``python``, and go on from this tree's.
 
     Attributes:
@@ -160,7 +161,7 @@ def _plugin_path(worker_file: Path) -> str:
 class Watch:
     """Looks which row of a writer came last, and for how long none came."""
 
-    def __init__(self, made: Pipeline, writer: Writer) -> None:
+    def __init__(self, made: LineInTwos, writer: Writer) -> None:
         self._made, self._low = made, writer.first % 2
         self._ends = threading.Event()
         self.longest_s = 0.0
@@ -208,7 +209,7 @@ def old_environment(revision: str, place: Path) -> Path:
     return python
 
 
-def replaced(made: MixedPipeline, name: str, act: Callable[[], Any]) -> float:
+def replaced(made: MixedLine, name: str, act: Callable[[], Any]) -> float:
     """Replace a part; print and return for how many seconds rows stood meanwhile."""
     watches = [Watch(made, writer) for writer in made.writers]
     with watches[0], watches[1]:
@@ -234,14 +235,14 @@ def main() -> int:
     (ROOT / ".local").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="upgrade-", dir=ROOT / ".local") as place:
         python = old_environment(options.old, Path(place) / "old")
-        made = MixedPipeline(Path(place) / "line", python, options.connect_workers)
+        made = MixedLine(Path(place) / "line", python, options.connect_workers)
         try:
             return upgraded(made, options.most)
         finally:
             made.close()
 
 
-def upgraded(made: MixedPipeline, most_s: float) -> int:
+def upgraded(made: MixedLine, most_s: float) -> int:
     """Replace each part of a line; returns the exit code. ``most_s``: 0 for any gap."""
     made.until_both_wait()
     active, decides = made.active_sink(), made.deciding_worker()
@@ -263,11 +264,7 @@ def upgraded(made: MixedPipeline, most_s: float) -> int:
     }
     longest_s = max(replaced(made, name, act) for name, act in acts.items())
     made.writers[1].at.run("ALTER TABLE app.tbl ADD upgraded INT")
-    query = (
-        "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'merged'"
-        " AND TABLE_NAME = 'tbl' AND COLUMN_NAME = 'upgraded'"
-    )
-    wait(lambda: bool(made.target.run(query)[0][0]), "new column")
+    made.until_column("upgraded")
     lost, doubled = compared(made)
     rows = sum(len(writer.at.run("SELECT v FROM app.log")) for writer in made.writers)
     print(f"lost {lost}, doubled {doubled}, rows written {rows:,}")

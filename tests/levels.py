@@ -55,6 +55,7 @@ TARGETS = tuple(
     for path in sorted((ROOT / "tests/integration/spark").glob(f"test_{name}.py"))
 )
 LOADS = "tests/e2e/test_g_first_loads.py"
+MOVES = "tests/e2e/test_h_moved_source.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,11 @@ def loads() -> Result:
     return pytest("loads", [LOADS], minutes=40)
 
 
+def moves() -> Result:
+    """A source that moves to its replica. Its line is its own."""
+    return pytest("moves", [MOVES], minutes=20)
+
+
 def integration() -> Result:
     """The other integration tests, with one real system per test."""
     others = [f"--ignore={place}" for place in (AGENTS, CONNECT, MYSQL, SECURE, *TARGETS)]
@@ -198,7 +204,8 @@ def integration() -> Result:
 
 def e2e() -> Result:
     """The whole line, with faults, and the project's own scenarios."""
-    return pytest("e2e", ["tests/e2e", f"--ignore={LOADS}"], minutes=60)
+    others = [f"--ignore={place}" for place in (LOADS, MOVES)]
+    return pytest("e2e", ["tests/e2e", *others], minutes=60)
 
 
 def scenarios() -> Result:
@@ -264,8 +271,8 @@ _STARTING_SPARK = ("driver", "target_contract")
 LEVELS: dict[str, Callable[[], Result]] = {
     "check": check, "chart": chart, "docs": docs, "laws": laws, "wheel": wheel, "agents": agents,
     "connect": connect, "mysql": mysql, "secure": secure, "sources": sources,
-    "targets": targets, "loads": loads, "cluster": cluster, "pages": pages, "proxy": proxy,
-    "integration": integration, "e2e": e2e, "scenarios": scenarios,
+    "targets": targets, "loads": loads, "moves": moves, "cluster": cluster, "pages": pages,
+    "proxy": proxy, "integration": integration, "e2e": e2e, "scenarios": scenarios,
 } | {
     f"spark-{lock.stem}": partial(older_spark, lock.stem)
     for lock in sorted((ROOT / "tests" / "sparks").glob("*.txt"))
@@ -279,6 +286,7 @@ BESIDE = (
     "sources",
     "targets",
     "loads",
+    "moves",
     "cluster",
     "pages",
     "proxy",
