@@ -23,6 +23,13 @@ from shardmerge.agents.runtime.credentials import faust_settings
 from shardmerge.agents.runtime.delivery import Carrier, GapCheck
 from shardmerge.agents.runtime.fetched_records import tell_empty_offsets
 from shardmerge.agents.runtime.lags import AgentLags
+from shardmerge.agents.runtime.membership import (
+    Membership,
+    guard_group,
+    heartbeat_s,
+    in_flight_s,
+    sure_s,
+)
 from shardmerge.agents.runtime.recovery import App, Table, TableManager
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
@@ -125,7 +132,7 @@ def build_app(
         consumer_auto_offset_reset="earliest",
         consumer_max_fetch_size=8 * 1024 * 1024,
         broker_session_timeout=float(settings.session_timeout_s),
-        broker_heartbeat_interval=_heartbeat_interval(settings),
+        broker_heartbeat_interval=heartbeat_s(settings.session_timeout_s),
         broker_commit_interval=float(settings.commit_interval_s),
         producer_acks=-1,
         producer_compression_type="gzip",
@@ -175,10 +182,6 @@ def viewed_topics(pipeline: Pipeline) -> tuple[TopicSpec, ...]:
     )
 
 
-def _heartbeat_interval(settings: AgentSettings) -> float:
-    return settings.session_timeout_s / 3
-
-
 def _log_assignment(app: Any) -> None:
     @app.on_partitions_assigned.connect(weak=False)  # type: ignore[untyped-decorator]
     async def on_assigned(app: Any, assigned: Any, **_: Any) -> None:
@@ -209,7 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # A source topic that is missing when the worker joins leaves its agent idle, silently.
         create_topics(pipeline.kafka, (*topics.own_topics(pipeline), *topics.page_topics(pipeline)))
-        standstill = Standstill(limit(settings.session_timeout_s, _heartbeat_interval(settings)))
+        session_s = settings.session_timeout_s
+        standstill = Standstill(limit(session_s, heartbeat_s(session_s)))
         format_ = awaited_record_format(pipeline.kafka)
         path = options.pipeline.resolve()
         app = build_app(pipeline, settings, format_, standstill.check, path)
@@ -220,6 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     worker.spinner = None
     standstill.watch()
     guard_requests(standstill.check)
+    guard_group(Membership(sure_s(session_s)), in_flight_s(session_s))
     tell_empty_offsets()
     compress_lightly()
     worker.execute_from_commandline()

@@ -22,7 +22,8 @@ class AgentSettings:
             the loopback is for closed networks only. The table ``[web]`` of the pipeline file says
             who may give commands.
         session_timeout_s: After this long without a heartbeat a dead worker's partitions go to
-            another one, or to its restart.
+            another one, or to its restart. With less than 6 a worker that was cut off from the
+            network could write when it is back.
         commit_interval_s: Pause between commits of what was acknowledged. What was not committed
             is recognised as repeated after a crash.
         table_copies: 1: the worker copies the tables of other workers, and takes over without

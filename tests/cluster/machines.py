@@ -95,8 +95,14 @@ class Machine:
         """A command as it runs on the machine, with its address for Spark."""
         there = {"SPARK_LOCAL_IP": self.address, **(env or {})}
         variables = [f"{name}={value}" for name, value in there.items()]
-        enter = ["nsenter", "--target", str(self._holder.pid), "--net", "--mount", "--"]
-        return (*enter, "env", "-C", str(self.folder), *variables, *command)
+        return (
+            *self._enter("--net", "--mount"),
+            "env",
+            "-C",
+            str(self.folder),
+            *variables,
+            *command,
+        )
 
     def cut_off(self) -> None:
         """Take the cable out: packets vanish, and no connection is closed."""
@@ -105,6 +111,16 @@ class Machine:
     def connect(self) -> None:
         """Put the cable in again."""
         _ip("link", "set", self._port, "up")
+
+    def neighbours(self) -> str:
+        """What it knows of the addresses of others on its network, as ``ip neighbour`` says it."""
+        said = subprocess.run(
+            [*self._enter("--net"), "ip", "neighbour"], check=True, capture_output=True, text=True
+        )
+        return said.stdout
+
+    def _enter(self, *namespaces: str) -> list[str]:
+        return ["nsenter", "--target", str(self._holder.pid), *namespaces, "--"]
 
     def end(self) -> None:
         """End what keeps the machine up. Its processes must have ended before."""

@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from shardmerge.agents.handling.effects import Rows, SourceRecord
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.connectors.kafka.topics_admin import create_topics
-from shardmerge.local.servers.processes import ProcessSpec, Supervisor
+from shardmerge.local.servers.processes import LOOPBACK, ProcessSpec, Supervisor
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.pipeline import topics
@@ -86,11 +86,16 @@ class Written:
 
 
 @contextmanager
-def broker_alone(prefix: str) -> Iterator[LocalStack]:
-    """The embedded stack with nothing but Kafka running, in a folder of its own."""
+def broker_alone(prefix: str, host: str = LOOPBACK) -> Iterator[LocalStack]:
+    """The embedded stack with nothing but Kafka running, in a folder of its own.
+
+    Args:
+        prefix: Of the folder's name.
+        host: See ``LocalStack``.
+    """
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix=prefix, dir=ROOT / ".local"))
-    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache")
+    stack = LocalStack(directory, Ports.free(), cache=ROOT / ".local" / "cache", host=host)
     stack.start("kafka")
     try:
         yield stack
@@ -205,14 +210,23 @@ class Line:
         script: Path | None = None,
         failpoint: str = "",
         wait: bool = True,
+        within: Sequence[str] = (),
     ) -> None:
-        """Start a worker (again), with its own data directory; ``script`` replaces the module."""
+        """Start a worker (again), with its own data directory.
+
+        Args:
+            name: Of the worker.
+            script: Replaces the module.
+            failpoint: Where it ends or stands still.
+            wait: Whether to wait until it is ready. It must be on this machine.
+            within: The words of a command that runs the one behind it.
+        """
         self.web_port = self.web_ports[name] = port = Ports.free().web
         program = ("-m", "shardmerge.agents.app") if script is None else (str(script),)
         spec = ProcessSpec(
             name=name,
             argv=(
-                sys.executable, *program, "--pipeline", str(self.pipeline_file),
+                *within, sys.executable, *program, "--pipeline", str(self.pipeline_file),
                 "--datadir", str(self.data(name)), "--web-port", str(port),
             ),
             ports=(port,),
@@ -279,25 +293,7 @@ class Line:
 
     def written_as_they_are(self, topic: str) -> list[Written]:
         """All committed records of a topic, with the bytes that stand in Kafka."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers, "group.id": "test", "enable.auto.commit": False,
-                "enable.partition.eof": True, "isolation.level": "read_committed",
-            }
-        )  # fmt: skip
-        partitions = consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
-        consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
-        found: list[Written] = []
-        open_ends = set(partitions)
-        while open_ends:
-            record = consumer.poll(PATIENCE_S)
-            assert record is not None, f"{topic} cannot be read"
-            if record.error():
-                open_ends.discard(record.partition())
-                continue
-            found.append(Written(record.partition(), record.offset(), record.key(), record.value()))
-        consumer.close()
-        return sorted(found, key=lambda r: (r.partition, r.offset))
+        return written(self.servers, topic)
 
     def decisions(self) -> list[Decision]:
         """Every decision, repeated ones included."""
@@ -403,6 +399,29 @@ def _fold(fold: Any, topic: str, partition: int, records: Sequence[Written]) -> 
                 rows[key] = value  # type: ignore[index]
         sends += effects.sends
     return sends
+
+
+def written(servers: str, topic: str) -> list[Written]:
+    """All committed records of a topic, partition by partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers, "group.id": "test", "enable.auto.commit": False,
+            "enable.partition.eof": True, "isolation.level": "read_committed",
+        }
+    )  # fmt: skip
+    partitions = consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
+    found: list[Written] = []
+    open_ends = set(partitions)
+    while open_ends:
+        record = consumer.poll(PATIENCE_S)
+        assert record is not None, f"{topic} cannot be read"
+        if record.error():
+            open_ends.discard(record.partition())
+            continue
+        found.append(Written(record.partition(), record.offset(), record.key(), record.value()))
+    consumer.close()
+    return sorted(found, key=lambda r: (r.partition, r.offset))
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
