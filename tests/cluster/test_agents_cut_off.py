@@ -11,10 +11,17 @@ from collections.abc import Iterator
 import pytest
 
 from shardmerge.local.servers.stack import LocalStack
-from tests.integration.agents.line import Line, broker_alone, wait_for
+from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.records.decisions import Decision
+from shardmerge.schemas.records.record_format import RecordFormat
+from tests.integration.agents.line import Line, broker_alone, wait_for, written
 from tests.integration.agents.test_worker import describe, feed, statements
 
+from .agents_workers import OWN, AgentsWorker
+from .conftest import ClusterLine
 from .machines import HERE, Network
+from .sinks import with_spark_of_its_own
+from .traffic import Traffic, until, until_equal
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +82,65 @@ def test_a_worker_that_was_cut_off_writes_nothing_when_it_is_back(
         line.check_outputs()
     finally:
         line.close()
+
+
+@pytest.mark.timeout(600)
+def test_the_other_worker_decides_while_one_is_cut_off_and_each_change_is_decided_once(
+    line: ClusterLine, machines: Network
+) -> None:
+    if line.stack.status().get("sink"):
+        line.cluster.kill_driver()
+    sink = with_spark_of_its_own(line, machines.machine("sink-behind-agents"))
+    workers = [AgentsWorker(line, machines.machine(f"agents-{name}")) for name in ("one", "two")]
+    took: list[float] = []
+    line.stack.stop(OWN)
+    try:
+        for worker in workers:
+            worker.start()
+        sink.start()
+        with Traffic(line.pipeline) as traffic:
+            traffic.passes()
+            for _ in range(2):
+                until(lambda: all(w.partitions() for w in workers), "two workers")
+                (decides,) = (worker for worker in workers if worker.decides())
+                traffic.alter()
+                decides.machine.cut_off()
+                traffic.alter()
+                took.append(traffic.passes())  # of rows that are behind the change
+                decides.machine.connect()
+                until(lambda w=decides: w.has_ended, "end of the worker before")  # type: ignore[misc]
+                assert "membership_lost" in decides.log
+                traffic.alter()
+                decides.start()
+                traffic.passes()
+        print("seconds until a row behind a change was there:", [round(s, 1) for s in took])
+        until_equal(line.pipeline)
+        check_decisions(line)
+    finally:
+        sink.kill()
+        for worker in workers:
+            worker.machine.connect()
+            worker.kill()
+        line.stack.start(OWN)
+
+
+def check_decisions(line: ClusterLine) -> None:
+    """Each change has one decision, and no version of a target is missing or there twice."""
+    kafka = line.pipeline.kafka
+    format_ = RecordFormat(kafka.record_format)
+    decided: dict[bytes, set[bytes]] = {}
+    for record in written(kafka.bootstrap_servers, topics.ddl(line.pipeline).name):
+        decided.setdefault(record.key, set()).add(record.value)
+    assert all(len(values) == 1 for values in decided.values())
+    versions: dict[str, list[int]] = {}
+    for (value,) in decided.values():
+        decision = format_.read(value)
+        assert isinstance(decision, Decision)
+        if decision.target is not None:
+            versions.setdefault(str(decision.target), []).append(decision.version)
+    assert versions.keys() == {"merged.orders", "merged.events"}
+    for found in versions.values():
+        assert sorted(found) == list(range(1, len(found) + 1))
 
 
 LATE = """
