@@ -11,7 +11,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Connect
 
 from .java_process import java_command, write_properties
-from .processes import HealthCheck, ProcessSpec
+from .processes import LOOPBACK, HealthCheck, ProcessSpec
 from .secured import PLAIN, Secured, environment_of
 
 _LEVELS = {
@@ -36,27 +36,29 @@ def connect_spec(
     heap: str = "768m",
     secured: Secured = PLAIN,
     jars: Sequence[Path] = (),
+    host: str = LOOPBACK,
 ) -> ProcessSpec:
     """The worker's process.
 
     Args:
         artifacts: What to run.
         directory: Of its files.
-        port: On 127.0.0.1.
+        port: On 127.0.0.1; on every address if ``host`` is another one.
         bootstrap_servers: Of Kafka.
         plugins: Folders of plugins, by default Debezium's alone.
         heap: Java's.
         secured: Its secure connections.
         jars: Folders of jars that it has on its class path besides Kafka's.
+        host: Where other workers, and clients, reach it.
     """
     properties = write_properties(
         directory / "worker.properties",
         {
-            **_properties(plugins or (artifacts.plugin_path,), port, bootstrap_servers),
+            **_properties(plugins or (artifacts.plugin_path,), host, port, bootstrap_servers),
             **secured.connect,
         },
     )
-    url = secured.connect["listeners"] if secured.is_on else f"http://127.0.0.1:{port}"
+    url = secured.connect["listeners"] if secured.is_on else f"http://{host}:{port}"
     main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
     return ProcessSpec(
         name="connect",
@@ -95,12 +97,15 @@ def _health(access: Connect) -> HealthCheck:
     return check
 
 
-def _properties(plugins: Sequence[Path], port: int, bootstrap_servers: str) -> dict[str, str | int]:
+def _properties(
+    plugins: Sequence[Path], host: str, port: int, bootstrap_servers: str
+) -> dict[str, str | int]:
+    listens = host if host == LOOPBACK else "0.0.0.0"  # noqa: S104  # the caller asked for it
     return {
         "bootstrap.servers": bootstrap_servers,
         "group.id": "shardmerge-connect",
-        "listeners": f"http://127.0.0.1:{port}",
-        "rest.advertised.host.name": "127.0.0.1",
+        "listeners": f"http://{listens}:{port}",
+        "rest.advertised.host.name": host,
         "plugin.path": ",".join(map(str, plugins)),
         # Every plugin here has a manifest, so the worker can start sooner, without a scan.
         "plugin.discovery": "service_load",

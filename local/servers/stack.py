@@ -90,8 +90,8 @@ class LocalStack:
             one has it in any case.
         secured: Settings of secure connections; None: those of an earlier run of the directory.
         before_connect: Called when every server but Connect is up.
-        host: An address of this machine at which others reach the broker and the MySQL servers.
-            They listen beyond the loopback then, so it is for closed networks only.
+        host: An address of this machine at which others reach the broker, the MySQL servers and
+            Connect. They listen beyond the loopback then, so it is for closed networks only.
         target_binlog: Whether the target's server writes a binlog, too.
         sizes: Of the Java servers.
     """
@@ -137,7 +137,7 @@ class LocalStack:
     def connect_url(self) -> str:
         """Of Kafka Connect's REST interface."""
         kind = "https" if self.secured.is_on else "http"
-        return f"{kind}://127.0.0.1:{self.ports.connect}"
+        return f"{kind}://{self._host}:{self.ports.connect}"
 
     @property
     def registry_url(self) -> str:
@@ -308,6 +308,7 @@ class LocalStack:
                 heap=self._sizes.connect_heap,
                 secured=self.secured,
                 jars=jars,
+                host=self._host,
             )
         if name == _REGISTRY:
             return registry_spec(

@@ -49,6 +49,15 @@ class ClusterLine:
     def pipeline_file(self) -> str:
         return str(self.stack.directory / "pipeline.toml")
 
+    def tell(self, before: str, now: str) -> None:
+        """Replace a text in the pipeline file, and start the watchdog with the new one."""
+        file = Path(self.pipeline_file)
+        text = file.read_text()
+        assert before in text
+        file.write_text(text.replace(before, now))
+        self.stack.stop("watch")
+        self.stack.start("watch")
+
 
 @pytest.fixture(scope="session")
 def machines() -> Iterator[Network]:
