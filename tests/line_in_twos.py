@@ -61,6 +61,7 @@ class LineInTwos:
         self._start(
             "watchdog", "shardmerge.cli.main", "run", "--pipeline", file, "--without", "agents",
             "--without", "sink", "--directory", str(directory / "watchdog"),
+            "--give-up-after", "1000",  # so often may it be killed soon after its start
         )  # fmt: skip
         sources = [At(source.port) for source in self.line.pipeline.sources]
         self.target = At(self.line.pipeline.target.port)
