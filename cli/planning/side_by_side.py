@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from multiprocessing.connection import Connection
@@ -22,9 +23,11 @@ _FORK: Final = "fork"
 
 
 def processors() -> int:
-    """How many processes can run side by side; 1 where processes cannot be forked."""
-    can_fork = _FORK in multiprocessing.get_all_start_methods()
-    return len(os.sched_getaffinity(0)) if can_fork else 1
+    """How many processes can run side by side.
+
+    1 on other systems than Linux: there a process that was forked can lack what its libraries need.
+    """
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
 class Beside(Generic[_Result]):
