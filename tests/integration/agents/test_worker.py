@@ -178,23 +178,23 @@ def test_a_worker_that_stood_still_writes_nothing_when_it_wakes(line: Line, plac
     line.check_outputs()
 
 
-def test_two_workers_share_the_work_and_take_over_from_each_other(line: Line):
+def test_three_workers_share_the_work_and_take_over_from_each_other(line: Line):
     describe(line)
     history = statements(10, 45)
-    line.start("a")
-    line.start("b")
-    wait_shared(line, "ab")
+    for name in "abc":
+        line.start(name)
+    wait_shared(line, "abc")
     chosen = random.Random(11)
     for round_ in range(3):
         feed(line, history[round_ * 15 : round_ * 15 + 15])
         line.wait_decided(line.events() - chosen.randrange(1, 10))
-        victim = "ab"[round_ % 2]
+        victim = "abc"[round_]
         if line.runs(victim):  # one that stood still for too long has ended by itself
             line.kill(victim)
         line.start(victim, wait=False)
-    for name in "ab":
+    for name in "abc":
         if not line.runs(name):
             line.start(name, wait=False)
     line.wait_decided(line.events())
-    wait_shared(line, "ab")
+    wait_shared(line, "abc")
     line.check_outputs()
