@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     worker.spinner = None
     standstill.watch()
     guard_requests(standstill.check)
-    guard_group(Membership(sure_s(session_s)), in_flight_s(session_s))
+    guard_group(Membership(sure_s(session_s)), in_flight_s(session_s), lambda: app.should_stop)
     tell_empty_offsets()
     compress_lightly()
     worker.execute_from_commandline()

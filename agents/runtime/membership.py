@@ -15,6 +15,8 @@ Theory of operation:
    seconds or more. The session begins when the broker gets a heartbeat.
 4. When the broker says that it does not know the worker any more, the process ends. So what waits
    in the producer never goes out: it may be older than what another worker has written.
+5. A worker that ends waits for nothing: what it may not send by then fails. What this was made of
+   is not committed, so another worker, or the next start, makes it again.
 
 What is left: a broker that has received a record, and needs longer than the rest of the session
 until it appends it; and a proxy before the broker that keeps bytes longer than that.
@@ -35,6 +37,7 @@ from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, Group
 from aiokafka.errors import (
     NodeNotReadyError,
     NoError,
+    ProducerClosed,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -133,12 +136,15 @@ def _errors(response: Any) -> Iterator[int]:
             yield from (code for _, code in partitions)
 
 
-def guard_group(membership: Membership, in_flight_s: float) -> None:
+def guard_group(
+    membership: Membership, in_flight_s: float, is_ending: Callable[[], bool] = lambda: False
+) -> None:
     """Let no record leave this process, or arrive late, when another worker may have its partition.
 
     Args:
         membership: What is told of the group, and asked.
         in_flight_s: See the function.
+        is_ending: Whether the process was told to end.
     """
     send_req, join = GroupCoordinator._send_req, CoordinatorGroupRebalance.perform_group_join
     connect, send = AIOKafkaConnection.connect, AIOKafkaConnection.send
@@ -168,6 +174,8 @@ def guard_group(membership: Membership, in_flight_s: float) -> None:
     @wraps(send)
     def sent_while_sure(connection: Any, request: Any, *arguments: Any, **options: Any) -> Any:
         if isinstance(request, ProduceRequest) and not membership.is_sure:
+            if is_ending():
+                raise ProducerClosed("the worker ends, and may be out of its group")
             # The producer tries again.
             raise NodeNotReadyError("no heartbeat was answered of late")
         return send(connection, request, *arguments, **options)

@@ -178,6 +178,18 @@ def test_a_worker_that_stood_still_writes_nothing_when_it_wakes(line: Line, plac
     line.check_outputs()
 
 
+def test_a_worker_that_ends_waits_for_no_group_to_send_its_records(line: Line):
+    describe(line)
+    history = statements(12, 80)
+    line.start(script=HERE / "unsure_worker.py")
+    feed(line, history[:60])
+    line.wait_ended("worker")
+    line.start()
+    feed(line, history[60:])
+    line.wait_decided(line.events())
+    line.check_outputs()
+
+
 def test_three_workers_share_the_work_and_take_over_from_each_other(line: Line):
     describe(line)
     history = statements(10, 45)

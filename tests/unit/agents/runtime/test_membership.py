@@ -13,6 +13,7 @@ from aiokafka.errors import (
     NodeNotReadyError,
     NoError,
     NotCoordinatorForGroupError,
+    ProducerClosed,
     RebalanceInProgressError,
     UnknownMemberIdError,
 )
@@ -157,7 +158,8 @@ def test_records_wait_until_a_heartbeat_was_answered(
     monkeypatch.setattr(GroupCoordinator, "_send_req", answered)
     monkeypatch.setattr(AIOKafkaConnection, "connect", AIOKafkaConnection.connect)
     monkeypatch.setattr(AIOKafkaConnection, "send", lambda _, request: sent.append(request))
-    guard_group(group.membership, 2.0)
+    ends: list[bool] = []
+    guard_group(group.membership, 2.0, lambda: bool(ends))
 
     async def heartbeat() -> None:
         await GroupCoordinator._send_req(None, HEARTBEAT)
@@ -166,8 +168,13 @@ def test_records_wait_until_a_heartbeat_was_answered(
 
     async def play() -> None:
         assert await CoordinatorGroupRebalance.perform_group_join(rebalance) is None
-        with pytest.raises(NodeNotReadyError):
+        with pytest.raises(NodeNotReadyError) as waits:
             AIOKafkaConnection.send(None, PRODUCE)
+        ends.append(True)
+        with pytest.raises(ProducerClosed) as fails:
+            AIOKafkaConnection.send(None, PRODUCE)
+        ends.clear()
+        assert (waits.value.retriable, fails.value.retriable) == (True, False)
         AIOKafkaConnection.send(None, JOIN)
         assert await CoordinatorGroupRebalance.perform_group_join(rebalance) == "assignment"
         AIOKafkaConnection.send(None, PRODUCE)
