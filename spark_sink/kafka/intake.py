@@ -347,8 +347,8 @@ class Intake:
 
     @property
     def is_still(self) -> bool:
-        """Whether ``observe`` has asked for no end last, and no row waits for its barrier."""
-        return not self.looked_at and not self._behind
+        """Whether nothing was seen last: no new end, no row before its barrier, none behind it."""
+        return not (self.looked_at or self.newly_safe or self._behind)
 
     @property
     def knows_all(self) -> bool:

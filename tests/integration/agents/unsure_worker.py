@@ -14,15 +14,14 @@ from shardmerge.agents.runtime.membership import Membership
 _SURE = 40
 """So many requests are sent before."""
 _asked = itertools.count(1)
-_is_sure = Membership.is_sure.fget
-assert _is_sure is not None
+_is_sure = Membership.__dict__["is_sure"].fget
 
 
 def _is_sure_at_first(self: Membership) -> bool:
     number = next(_asked)
     if number == _SURE:
         os.kill(os.getpid(), signal.SIGTERM)
-    return number < _SURE and _is_sure(self)
+    return number < _SURE and bool(_is_sure(self))
 
 
 Membership.is_sure = property(_is_sure_at_first)  # type: ignore[method-assign,assignment]

@@ -43,10 +43,10 @@ def test_a_calm_sink_of_many_shards_does_not_ask_for_all_ends_in_every_round(
         """How many ends of row topics are asked for."""
         offsets.questions.clear()
         intake.observe(is_calm=is_calm)
+        intake.settle()
         return len(offsets.questions[0] - {Partition("p.ddl", 0), Partition("s1", 0)})
 
     assert ask() == 3, "the first time"
-    intake.settle()
     now[0], before = 30.0, intake.watermarks
     assert ask() == 3, "long ago"
     assert intake.watermarks is before and intake.is_still, "it tells nothing new"
@@ -54,7 +54,6 @@ def test_a_calm_sink_of_many_shards_does_not_ask_for_all_ends_in_every_round(
     told.found = {Partition("s1.app.a", 0)}
     assert (ask(), intake.is_still) == (1, False)
     told.found = set()
-    intake.settle()
     now[0], before = 40.0, intake.watermarks
     assert ask(is_calm=False) == 3, "something waits for it"
     assert intake.watermarks is not before
@@ -263,3 +262,27 @@ def test_rows_that_ended_the_wait_are_looked_for_before_a_decision_is_planned() 
     intake, _ = observed(decision(1, A, 10))
     intake.arrived = {Partition("s1.app.a", 0): 7}
     assert not intake.knows_all
+
+
+def test_rows_whose_barrier_is_settled_while_ends_stay_the_same_are_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    intake, offsets, told = many(monkeypatch, now := [0.0])
+    rows = Partition("s1.app.a", 0)
+    offsets.ends["s1"] = 11  # a schema change that is not read yet
+    offsets.ends["s1.app.a"], told.found = 12, {rows}
+    intake.observe(is_calm=True)
+    intake.settle()
+    assert (intake.barriers.safe_ends[rows], intake.is_still) == (10, False)
+    told.found, now[0] = set(), 60.0
+    intake.observe(is_calm=True)
+    intake.settle()
+    intake.barriers.tails["s1"].reached(11)
+    now[0] = 120.0
+    intake.observe(is_calm=True)
+    assert not intake.looked_at, "the ends are the same"
+    intake.settle()
+    assert (intake.barriers.safe_ends[rows], intake.is_still) == (12, False)
+    intake.observe(is_calm=True)
+    intake.settle()
+    assert intake.is_still
