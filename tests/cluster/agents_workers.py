@@ -11,13 +11,14 @@ from shardmerge.schemas.pipeline import topics
 
 from .conftest import ClusterLine
 from .machines import Machine
+from .parts import MachinePart
 
 OWN = "agents"
 """The line's worker, on this machine."""
 _PORT = 6066
 
 
-class AgentsWorker:
+class AgentsWorker(MachinePart):
     """A worker.
 
     Args:
@@ -26,8 +27,7 @@ class AgentsWorker:
     """
 
     def __init__(self, line: ClusterLine, machine: Machine) -> None:
-        self._line, self.machine = line, machine
-        self._name = f"agents-on-{machine.name}"
+        super().__init__(line, machine, "agents")
 
     def start(self) -> None:
         """Start it (again), with the disk that it had."""
@@ -38,20 +38,6 @@ class AgentsWorker:
             env={**self._line.env, "PYTHONSAFEPATH": "1"},
         )  # fmt: skip
         self._line.stack.add(ProcessSpec(self._name, argv))
-
-    def kill(self) -> None:
-        """SIGKILL, if it runs."""
-        if not self.has_ended:
-            self._line.stack.kill(self._name)
-
-    @property
-    def has_ended(self) -> bool:
-        return self._line.stack.status().get(self._name) is None
-
-    @property
-    def log(self) -> str:
-        path = self._line.stack.supervisor.log_path(self._name)
-        return path.read_text(errors="replace")
 
     def partitions(self) -> list[str]:
         """What it reads; nothing while it is not ready."""

@@ -16,6 +16,7 @@ from shardmerge.local.servers.connect import connect_spec
 
 from .conftest import ClusterLine
 from .machines import Machine
+from .parts import MachinePart
 from .spark_cluster import ROOT
 from .traffic import until
 
@@ -25,7 +26,7 @@ GROUP = "shardmerge-connect"
 _PORT = 8083
 
 
-class OtherWorker:
+class OtherWorker(MachinePart):
     """A worker of the line's group.
 
     Args:
@@ -34,8 +35,7 @@ class OtherWorker:
     """
 
     def __init__(self, line: ClusterLine, machine: Machine) -> None:
-        self._line, self.machine = line, machine
-        self._name = f"connect-on-{machine.name}"
+        super().__init__(line, machine, "connect")
         own = line.stack.connect_url
         self.connect = replace(line.pipeline.connect, url=f"http://{machine.address}:{_PORT},{own}")
         line.tell(own, self.connect.url)

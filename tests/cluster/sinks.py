@@ -12,9 +12,10 @@ from shardmerge.local.servers.processes import ProcessSpec
 from .conftest import SMALL_BATCH, ClusterLine
 from .from_the_page import submission
 from .machines import Machine
+from .parts import MachinePart
 
 
-class Sink:
+class Sink(MachinePart):
     """One sink with ``--standby``.
 
     Args:
@@ -27,8 +28,8 @@ class Sink:
     def __init__(
         self, line: ClusterLine, machine: Machine, call: Sequence[str], env: Mapping[str, str]
     ) -> None:
-        self._line, self.machine, self._call, self._env = line, machine, call, env
-        self._name = f"sink-on-{machine.name}"
+        super().__init__(line, machine, "sink")
+        self._call, self._env = call, env
 
     def start(self) -> None:
         """Start it, and wait until it writes or waits."""
@@ -41,11 +42,6 @@ class Sink:
         argv = self.machine.command(*self._call, "--standby", env=self._env)
         self._line.stack.add(ProcessSpec(self._name, argv, health=health, start_timeout_s=120))
 
-    def kill(self) -> None:
-        """SIGKILL, if it runs."""
-        if not self.has_ended:
-            self._line.stack.kill(self._name)
-
     @property
     def has_started(self) -> int:
         """How often it has begun to write so far."""
@@ -56,15 +52,6 @@ class Sink:
         said = (event_in(text) for text in self.log.splitlines())
         (*_, last) = (at for at, event in filter(None, said) if event == "sink_started")
         return last.timestamp()
-
-    @property
-    def has_ended(self) -> bool:
-        return self._line.stack.status().get(self._name) is None
-
-    @property
-    def log(self) -> str:
-        path = self._line.stack.supervisor.log_path(self._name)
-        return path.read_text(errors="replace") if path.exists() else ""
 
     def _count(self, event: str) -> int:
         return self.log.count(event)
