@@ -11,7 +11,7 @@ import click
 
 from shardmerge.cli.loads.load import in_words, known_rows, watched
 from shardmerge.cli.screen import progress_of
-from shardmerge.cli.validation.page_records import PageRecords
+from shardmerge.cli.validation.page_records import PageRecords, now_ms
 from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
@@ -179,7 +179,7 @@ class RebuildRun:
             if self._wishes.is_compared and record.stage is Stage.BUILDING:
                 _say(f"{self._target}: compare the new table with the shards")
                 report, hindered = self._compare(record, sink, own)
-                compared, proof = report.rows, (report, _now_ms())
+                compared, proof = report.rows, (report, now_ms())
                 if not report.is_clean:
                     found = _differs(report, hindered)
                     return Ended(record, (found,), self._loaded(record), compared)
@@ -322,10 +322,6 @@ class RebuildRun:
 
     def _loaded(self, record: RebuildRecord) -> int:
         return sum(map(rows_of, self._server.store.loads(record)))
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _differs(report: ValidatedTarget, hindered: Sequence[str]) -> Obstacle:

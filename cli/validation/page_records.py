@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,6 +57,11 @@ class PageRecords:
             reason = coded(error.code, error.message)
             text = f"the pages do not show this comparison: {reason}"
             click.echo(f"{report.target}: warning: {coded(_UNTOLD_CODE, text)}", err=True)
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970, as ``PageRecords.send`` takes the end of a comparison."""
+    return time.time_ns() // 1_000_000
 
 
 def record_of(

@@ -30,7 +30,7 @@ from .inputs.applied_offsets import Applied, control_offsets
 from .inputs.server_rows import ServerRows
 from .inputs.table_facts import is_cut_over, targets_of
 from .inputs.topic_facts import TopicFacts
-from .page_records import PageRecords
+from .page_records import PageRecords, now_ms
 from .report import lines
 from .report_shapes import ValidatedTarget
 from .rounds import Round, keep_comparing
@@ -284,7 +284,7 @@ def _validated(
         report = call.dated(begun[0].report(time.monotonic() - began))
         _tell(call, report)
         return report
-    ended_ms = _now_ms()
+    ended_ms = now_ms()
     validation = run.validation
     table, found = validation.table, validation.differences
     rows, told = {}, {}
@@ -315,11 +315,7 @@ def _validated(
 def _tell(call: _Call, report: ValidatedTarget) -> None:
     """Print a report, and send it to the pages."""
     _print(report, as_json=call.as_json)
-    call.pages.send(report, _now_ms())
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+    call.pages.send(report, now_ms())
 
 
 def _print(report: ValidatedTarget, *, as_json: bool) -> None:
