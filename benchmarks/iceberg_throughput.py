@@ -99,7 +99,7 @@ class Lake:
         started = time.perf_counter()
         tasks = self.tasks(topics, partitions, batch)
         events = 0
-        for result in self.target.batches.run(tasks):
+        for result in self.target.batches.run(tasks, lambda: True):
             if not isinstance(result, RangeResult) or result.hold is not None:
                 sys.exit(f"the batch was not applied: {result}")
             events += result.rows

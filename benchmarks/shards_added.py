@@ -31,7 +31,7 @@ import pstats
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -195,6 +195,11 @@ class _Offsets:
     ) -> tuple[dict[Partition, int], dict[str, RowTopic]]:
         return self.high_watermarks(partitions), self.described(topics)
 
+    def begin_asking(
+        self, partitions: Iterable[Partition], topics: Collection[str]
+    ) -> Callable[[], tuple[dict[Partition, int], dict[str, RowTopic]]]:
+        return lambda: self.high_watermarks_and_topics(partitions, topics)
+
 
 class _Tail:
     """A ``TopicTail`` that never sleeps."""
@@ -316,7 +321,9 @@ class _State:
             found[whole] = Window(end, {(s.source, s.database, s.table) for s in of})
         return found
 
-    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult]:
+    def run(self, tasks: Sequence[RangeTask], is_safe: Callable[[], bool]) -> Iterator[RangeResult]:
+        if not is_safe():
+            return
         self._world.asked["tasks"] += len(tasks)
         for task in tasks:
             self._world.applied.add(task.stream.shard)

@@ -74,7 +74,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, batches, bulk, connection
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
-from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig
+from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, always
 from shardmerge.spark_sink.targets.mysql.tasks.encoders import literals
 from shardmerge.spark_sink.targets.mysql.tasks.task_runs import run_tasks
 
@@ -336,7 +336,7 @@ def apply_backlog(
 ) -> tuple[float, dict[str, Use]]:
     """Seconds of one Spark job that applies the backlog, and what it used."""
     with measuring(bench.stack) as (seconds, used):
-        results = list(runner.run(tasks))
+        results = list(runner.run(tasks, always))
     for result in results:
         if not isinstance(result, RangeResult) or result.hold is not None:
             sys.exit(f"the backlog was not applied: {result}")
@@ -398,7 +398,8 @@ def print_small(bench: Bench, size: Size, backlog: Backlog, rounds: int, epoch: 
         producer.flush()
         started = time.perf_counter()
         tasks = bench.tasks(backlog.topics, size.partitions, epoch)
-        results = list(runner.run([t for t in tasks if t.end_offset > t.start_offset]))
+        grown = [t for t in tasks if t.end_offset > t.start_offset]
+        results = list(runner.run(grown, always))
         seconds.append(time.perf_counter() - started)
         rows = sum(r.rows for r in results if isinstance(r, RangeResult))
         if rows != min(SMALL_ROWS, len(keys)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError
@@ -106,8 +106,12 @@ class BatchRuns:
             self._runner.expect(starts, self._intake.seen)
         self._expects = bool(starts)
 
-    def run(self, batch: BatchPlan) -> bool:
+    def run(self, batch: BatchPlan, is_safe: Callable[[], bool]) -> bool:
         """Apply the planned ranges. Returns whether anything moved.
+
+        Args:
+            batch: The ranges.
+            is_safe: Whether their rows may be committed (``rows_ahead``). If not, nothing moves.
 
         Raises:
             WriterReplaced: Another writer took over.
@@ -118,13 +122,15 @@ class BatchRuns:
         results: list[RangeResult] = []
         failures: list[TaskFailure] = []
         size_bytes = 0
-        for result in self._runner.run(batch.tasks) if batch.tasks else ():
+        for result in self._runner.run(batch.tasks, is_safe) if batch.tasks else ():
             if isinstance(result, TaskFailure):
                 failures.append(result)
             else:
                 results.append(result)
                 size_bytes += result.read_bytes
                 moved |= self._take(result)
+        if not is_safe():
+            return False
         if self._expects and not batch.tasks:
             self._runner.expect({}, {})
         self._expects = False

@@ -61,6 +61,7 @@ from .loads.load_runs import LoadRuns
 from .progress_reports import ProgressReports
 from .restart_runs import RestartRuns
 from .row_topic_check import RowTopicCheck
+from .rows_ahead import RowsAhead
 from .shard_holds import ShardHolds
 from .shard_removals import ShardRemovals
 from .statement_outcomes import StatementOutcomes
@@ -83,6 +84,7 @@ class Driver:
     * ``ShardRemovals``: which TRUNCATEs are not carried out,
     * ``ClosedTargets``: which targets the sink may not change,
     * ``RowTopicCheck``: for which row topics the offsets are stored,
+    * ``RowsAhead``: which rows are written while Kafka is asked whether they are safe,
     * ``BatchRuns``: how large batches are, and which targets fail,
     * ``LoadRuns``: which shards are read by the sink itself, and how far that is,
     * ``DriftWatch``: in what the target's tables differ from what was decided.
@@ -134,6 +136,7 @@ class Driver:
         self._holds = ShardHolds(retry_s)
         self._closed = ClosedTargets(control)
         self._row_topics = RowTopicCheck(intake, control, epoch)
+        self._ahead = RowsAhead(intake, self._settle)
         self._loads = LoadRuns(
             pipeline,
             loads,
@@ -272,7 +275,9 @@ class Driver:
         reach("batch-planned")
         self._execute(batch)  # 5
         ended |= self._loads.go_on(batch, self._state())
-        moved = self._batches.run(batch)
+        moved = self._batches.run(batch, self._ahead.is_safe)
+        if not self._ahead.is_safe():
+            return self._plan_anew()
         self._rows.store_idle(time.monotonic())
         reach("batch-applied")
         # The sink may not change the table of a closed target.
@@ -288,30 +293,50 @@ class Driver:
         return ended or moved or news or self._awaits_more
 
     def _plan(self, *, news: bool) -> BatchPlan:
+        self._ahead.begin_round()
         last = self._last
         calm = last is not None and last.is_calm
         calm &= not (self._removals.truncations or self._loads.is_loading)
         self._looks = not (news and self._looks and self._intake.knows_all)
         if self._looks:
-            self._intake.observe(is_calm=calm and not self._statements.busy)  # 1, 2
+            is_calm = calm and not self._statements.busy
+            self._intake.observe(is_calm=is_calm, ahead=is_calm)  # 1, 2
             self._row_topics.compare()
         else:
+            self._intake.questions.drop()
             self._intake.described.begin_round()
-        self._awaits_more = self._intake.settle()  # 3
-        self._rows.look()
+        self._settle()  # 3
         self._loads.order(self._outcomes.executed)
         self._closed.look()
         state, moves = self._state(), self._rows.moves
         decided = self._intake.decisions.seen
         if last is not None and self._intake.is_still and last.holds_for(state, decided, moves):
             return last.batch
-        batch = plan(self._intake.decisions, state, self._batches.bound())  # 4
+        most = self._batches.bound()
+        if ahead := self._ahead.plan(state, most):
+            self._last = Planned(*ahead, decided, moves)
+            return ahead[0]
+        state = self._state()
+        batch = plan(self._intake.decisions, state, most)  # 4
         self._last = Planned(batch, state, decided, moves)
         if batch.tasks:
             # Makes sure that no topic was deleted and made anew after its end was read.
             self._intake.described.identify({task.topic for task in batch.tasks})
             self._row_topics.compare()
         return batch
+
+    def _settle(self) -> None:
+        self._awaits_more = self._intake.settle()
+        self._rows.look()
+
+    def _plan_anew(self) -> bool:
+        """After rows that were not safe: whether another round is worth it at once."""
+        try:
+            self._ahead.check()
+        except StackError as error:
+            log.warning("kafka_awaited", error=error)
+            return False
+        return True
 
     def _state(self) -> SinkState:
         return SinkState(

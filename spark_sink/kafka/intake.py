@@ -32,6 +32,7 @@ from shardmerge.spark_sink.planning.partial_looks import (
 )
 
 from .arrivals import Arrivals
+from .barrier_questions import BarrierQuestions
 from .listing import ListedTopics
 from .offsets import OffsetReader
 from .topic_tail import ScanNotices, TailEnd, TailRecord, TopicTail
@@ -73,6 +74,7 @@ class Intake:
         seen: Those of them whose records the wait has as a whole → the records.
         looked_at: The partitions whose ends ``observe`` asked for last → the source of their rows.
         described: The row topics as they are now.
+        questions: Asks for the barriers of new ends.
         newly_safe: The partitions whose safe ends ``settle`` has moved last.
         idle: The shards of shared topics that stand further than the target has stored.
     """
@@ -110,6 +112,7 @@ class Intake:
         self._ddl_read_to = 0
         self._topics = ListedTopics(offsets, self.barriers.tails.keys())
         self.described = self._topics.described
+        self.questions = BarrierQuestions(offsets, self._ddl, self.barriers, self.described)
         self._long_waits = LongWaits()
         self._ordering = OrderedStreams(is_possible=orders_partitions)
         self._waits = Waits(tail, arrivals) if arrivals is not None else None
@@ -171,15 +174,18 @@ class Intake:
         place = f"{event.topic}@{event.offset}"
         return self.decisions.add(self._as_read(decision_of(self._format.read(event.value), place)))
 
-    def observe(self, *, is_calm: bool = False) -> None:
+    def observe(self, *, is_calm: bool = False, ahead: bool = False) -> None:
         """Read the ends of the row partitions, and after that the barriers of these ends.
 
         Args:
             is_calm: Whether nothing waits for a new reading of all ends (``partial_looks``).
+            ahead: Whether the caller may go on with rows that have just arrived, and take Kafka's
+                answer about their barrier later (``questions.awaited``).
 
         Raises:
             StackError: Kafka does not answer: the next call tries again.
         """
+        self.questions.drop()
         began, known = time.monotonic(), self.watermarks.ends
         warm = self._waits.arrived(known) if self._waits is not None else frozenset()
         self._looks.warm(warm, began)
@@ -203,7 +209,7 @@ class Intake:
         may_see = hurried and not (needs_all or self._topics.fresh or is_due)
         arrived = self.arrived if may_see else {}
         looked: AbstractSet[Partition] | None
-        if self._seen.take(arrived, known, began, is_calm=is_calm):
+        if was_seen := self._seen.take(arrived, known, began, is_calm=is_calm):
             stable, looked = self._take_seen(), arrived.keys()
         elif not needs_all and some is not None:
             stable, looked = self._look_at(some), some
@@ -238,14 +244,8 @@ class Intake:
         self.described.begin_round()
         if not by_source:
             return
-        topics_of_grown = {partition.topic for partition in grown}
-        asked, found = self._offsets.high_watermarks_and_topics(
-            [self._ddl, *(Partition(name, 0) for name in by_source)], topics_of_grown
-        )
-        self.described.take(topics_of_grown, found)
-        for source, source_ends in by_source.items():
-            watermark = asked[Partition(source, 0)]
-            self.barriers.take(Barrier(source, watermark, source_ends, asked[self._ddl]))
+        goes_ahead = ahead and was_seen and self.questions.are_foreseen(by_source, self.decisions)
+        self.questions.ask(by_source, awaits=not goes_ahead)
 
     def _look_into_windows(
         self, looked: AbstractSet[Partition] | None, stable: dict[Partition, int], began: float
@@ -381,18 +381,6 @@ class Intake:
         shards = [shard for _, shard in self.decisions.streams.get(stream, ())]
         log.info("partitions_ordered", topic=stream.topic, shards=shards)
         return True
-
-    def mark_seen(self, source: str) -> Barrier:
-        """The barrier of the schema changes before a mark that was just seen in Kafka.
-
-        When it is settled (``is_settled``), every schema change before the mark is decided.
-
-        Raises:
-            StackError: Kafka does not answer.
-        """
-        own = Partition(source, 0)
-        asked = self._offsets.high_watermarks([self._ddl, own])
-        return Barrier(source, asked[own], {}, asked[self._ddl])
 
     def is_settled(self, barrier: Barrier) -> bool:
         """Whether every schema change below a barrier is decided, and its decisions are read."""

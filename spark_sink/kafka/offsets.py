@@ -7,11 +7,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, Uuid
-from confluent_kafka.admin import TopicDescription
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+    Uuid,
+)
+from confluent_kafka.admin import OffsetSpec, TopicDescription
 
 from shardmerge.connectors.access.kafka import admin_client, assigned_consumer, client_error
 from shardmerge.connectors.event_log import logger
+from shardmerge.connectors.kafka.client_offsets import valid_offset
 from shardmerge.connectors.kafka.partition_offsets import partition_ends
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -119,6 +128,26 @@ class OffsetReader:
             described = self._asked_topics(topics)
             return self._ends(self._clients.uncommitted, partitions), described()
 
+    def begin_asking(
+        self, partitions: Iterable[Partition], topics: Collection[str]
+    ) -> Callable[[], tuple[dict[Partition, int], dict[str, RowTopic]]]:
+        """``high_watermarks_and_topics``, but the result waits for the answers.
+
+        librdkafka's admin client asks. Its answer about ends comes later than a consumer's, but
+        nothing here waits for it meanwhile.
+
+        Raises:
+            StackError: Kafka does not answer; the result may raise it.
+        """
+        described = self._asked_topics(topics)
+        ends = self._asked_ends(partitions)
+
+        def answers() -> tuple[dict[Partition, int], dict[str, RowTopic]]:
+            with self._renewing():
+                return ends(), described()
+
+        return answers
+
     def _asked_topics(self, topics: Collection[str]) -> Callable[[], dict[str, RowTopic]]:
         """Ask for descriptions; the result waits for the answers."""
         names, asked = sorted(topics), dict[str, Future[TopicDescription]]()
@@ -148,18 +177,37 @@ class OffsetReader:
             raise client_error(self._kafka, error) from error
         return found
 
+    def _asked_ends(self, partitions: Iterable[Partition]) -> Callable[[], dict[Partition, int]]:
+        """Ask for high watermarks; the result waits for the answers."""
+        latest = OffsetSpec.latest()
+        places = [(partition.topic, partition.number) for partition in partitions]
+        asked = {TopicPartition(topic, number): latest for topic, number in places}
+        open_too = IsolationLevel.READ_UNCOMMITTED
+        try:
+            futures = self._clients.admin.list_offsets(
+                asked, isolation_level=open_too, request_timeout=_REQUEST_TIMEOUT_S
+            )
+        except KafkaException as error:
+            raise _no_ends(places, error) from error
+
+        def answered() -> dict[Partition, int]:
+            found = {}
+            try:
+                for told, future in futures.items():
+                    end = valid_offset(future.result().offset, told.topic, told.partition)
+                    found[Partition(told.topic, told.partition)] = end
+            except KafkaException as error:
+                raise _no_ends(places, error) from error
+            return found
+
+        return answered
+
     def _ends(self, client: Consumer, partitions: Iterable[Partition]) -> dict[Partition, int]:
         asked = [(partition.topic, partition.number) for partition in partitions]
         try:
             ends = partition_ends(client, asked, _REQUEST_TIMEOUT_S)
         except KafkaException as error:
-            names = sorted(f"{topic}/{number}" for topic, number in asked)
-            others = f" and {len(names) - 1} others" if len(names) > 1 else ""
-            raise StackError(
-                f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
-                hint="see the brokers' logs",
-                code="SM-4101",
-            ) from error
+            raise _no_ends(asked, error) from error
         return {Partition(topic, number): end for (topic, number), end in ends.items()}
 
     @contextmanager
@@ -196,6 +244,16 @@ class _Clients:
             kafka, name, {**own, "isolation.level": "read_uncommitted"}
         )
         self.committed = assigned_consumer(kafka, name, own)
+
+
+def _no_ends(asked: Collection[tuple[str, int]], error: KafkaException) -> StackError:
+    names = sorted(f"{topic}/{number}" for topic, number in asked)
+    others = f" and {len(names) - 1} others" if len(names) > 1 else ""
+    return StackError(
+        f"Kafka does not tell the end of {names[0]}{others}: {error.args[0].str()}",
+        hint="see the brokers' logs",
+        code="SM-4101",
+    )
 
 
 def _topic_id(told: Uuid | None) -> str:

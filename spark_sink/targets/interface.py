@@ -12,7 +12,7 @@ Batches and statements of a writer with an earlier epoch are refused.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -246,8 +246,14 @@ class Batches(Protocol):
         """Reads what shared topics got, in this process; None where that would not save time."""
         ...
 
-    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+    def run(
+        self, tasks: Sequence[RangeTask], is_safe: Callable[[], bool]
+    ) -> Iterator[RangeResult | TaskFailure]:
         """Apply ranges up to their ends, gates or rows that cannot be applied.
+
+        ``is_safe`` is called before anything is committed and before the first result. It may wait
+        for Kafka, so it is called as late as possible. If it says no, nothing is committed, and
+        there are no results.
 
         Results come in any order, and what a result says is committed. After a ``TaskFailure``
         only the stored offsets tell what is committed.

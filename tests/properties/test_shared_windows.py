@@ -23,6 +23,7 @@ from shardmerge.schemas.records.decisions import Decision
 from shardmerge.spark_sink.barrier.decisions import StatementKey
 from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.driver.applied_rows import AppliedRows
+from shardmerge.spark_sink.driver.rows_ahead import RowsAhead
 from shardmerge.spark_sink.kafka.intake import Intake
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.windows.window import Window
@@ -173,17 +174,18 @@ class World:
 
     def round(self, is_calm: bool = True, most: int = 1000) -> None:
         self.now += 0.3
-        self.intake.read(0, idle=True)
-        self.intake.observe(is_calm=is_calm)
-        self.intake.settle()
-        self.rows.look()
-        state = SinkState(
-            executed={TARGET: self.executed},
-            rows=self.rows.progress,
-            safe_ends=self.intake.barriers.safe_ends,
-            unapplied=self.rows.unapplied,
-        )
-        batch = plan(self.intake.decisions, state, most)
+        self.intake.read(1.0, idle=True)
+        ahead = RowsAhead(self.intake, self.settle)
+        self.intake.observe(is_calm=is_calm, ahead=is_calm)
+        self.intake.described.take_news()
+        self.settle()
+        state = self.state()
+        planned = ahead.plan(state, most)
+        batch = planned[0] if planned else plan(self.intake.decisions, self.state(), most)
+        if not ahead.is_safe():
+            return
+        if planned:
+            assert plan(self.intake.decisions, self.state(), most) == batch, "Kafka has answered"
         for target in batch.targets:
             for ready in target.ready:
                 self.check_ready(ready.key)
@@ -195,6 +197,18 @@ class World:
         if self.fails:
             self.fails = False
             self.rows.load()
+
+    def settle(self) -> None:
+        self.intake.settle()
+        self.rows.look()
+
+    def state(self) -> SinkState:
+        return SinkState(
+            executed={TARGET: self.executed},
+            rows=self.rows.progress,
+            safe_ends=self.intake.barriers.safe_ends,
+            unapplied=self.rows.unapplied,
+        )
 
     def check_ready(self, key: StatementKey) -> None:
         """Every row before a statement that drops something is applied."""
@@ -268,6 +282,11 @@ class World:
         self, partitions: Iterable[Partition], topics: Collection[str]
     ) -> tuple[dict[Partition, int], dict[str, RowTopic]]:
         return self.high_watermarks(partitions), self.described(topics)
+
+    def begin_asking(
+        self, partitions: Iterable[Partition], topics: Collection[str]
+    ) -> Callable[[], tuple[dict[Partition, int], dict[str, RowTopic]]]:
+        return lambda: self.high_watermarks_and_topics(partitions, topics)
 
     def read_windows(self, asked: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Window]:
         """Windows of more than six offsets are too large."""

@@ -17,13 +17,14 @@ from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.spark_sink.barrier.shard_gates import Gate
-from shardmerge.spark_sink.kafka.load_marks import MarkSearch
 from shardmerge.spark_sink.loading.chunk_queries import key_extent, next_boundary
 from shardmerge.spark_sink.loading.chunk_ranges import even_boundaries
 from shardmerge.spark_sink.loading.key_order import Boundary, KeyColumn
 from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
 from shardmerge.spark_sink.sources.replica_reader import ReplicaReader, chunk_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
+
+from .load_marks import MarkSearch
 
 _PROOF_S = 60.0
 _BOUNDARIES = 16

@@ -105,7 +105,7 @@ class LoadProofs:
         self, source: str, bases: Mapping[ShardId, tuple[int, int]], end: SourcePosition
     ) -> None:
         try:
-            self._proofs[source] = _Proof(self._intake.mark_seen(source), end, bases)
+            self._proofs[source] = _Proof(self._intake.questions.mark_seen(source), end, bases)
         except ShardMergeError:
             self._proving.discard(source)
             raise

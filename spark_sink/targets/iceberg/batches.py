@@ -17,7 +17,7 @@ after the batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -115,8 +115,12 @@ class IcebergBatches:
     def read_windows(self) -> None:
         """See ``Batches``. None: each commit has the offsets of all shards anyway."""
 
-    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+    def run(
+        self, tasks: Sequence[RangeTask], is_safe: Callable[[], bool]
+    ) -> Iterator[RangeResult | TaskFailure]:
         """Apply ranges, target by target; see ``Batches``."""
+        if not is_safe():
+            return
         by_target: dict[TargetTable, list[RangeTask]] = {}
         for task in tasks:
             by_target.setdefault(task.stream.target, []).append(task)

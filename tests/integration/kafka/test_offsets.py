@@ -51,3 +51,17 @@ def test_whoever_asks_while_a_broker_comes_back_is_answered_soon(stack: LocalSta
         if not readers:
             return
     raise AssertionError(refusals)
+
+
+def test_an_answer_that_is_taken_later_is_the_one_that_others_get(stack: LocalStack) -> None:
+    later = Partition("later", 0)
+    create_topics(stack.kafka, [TopicSpec(later.topic, 1, 1)])
+    reader = OffsetReader(stack.kafka)
+    answers = reader.begin_asking([later], [later.topic, "absent"])
+
+    ends, found = answers()
+
+    assert (ends, found) == reader.high_watermarks_and_topics([later], [later.topic, "absent"])
+    assert (ends, list(found)) == ({later: 0}, [later.topic])
+    with pytest.raises(StackError, match="does not tell the end of absent/0"):
+        reader.begin_asking([Partition("absent", 0)], [])()

@@ -310,7 +310,7 @@ class Writer:
         return replace(task, writer_epoch=self.epoch)
 
     def run(self, *tasks: RangeTask) -> list[RangeResult | TaskFailure]:
-        return list(self.target.batches.run(tasks))
+        return list(self.target.batches.run(tasks, lambda: True))
 
     def apply(self, *segments: Segment, stop: SourcePosition | None = None) -> RangeResult:
         [result] = self.run(self.task(*segments, stop=stop))

@@ -336,6 +336,41 @@ def test_one_worker_applies_many_tasks_with_what_it_keeps(rig: Rig) -> None:
     close_connections()
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_rows_that_are_not_safe_leave_nothing_and_later_they_are_applied(
+    rig: Rig, *, is_first: bool
+) -> None:
+    segment = rig.segment(rig.create(PLAIN))
+    if not is_first:  # the next rows are written by one message
+        rig.produce([rig.event("c", {"id": 0, "v": "x"})])
+        list(apply_tasks([rig.task(segment)], rig.config))
+    before = rig.rows()
+    rig.produce(rig.event("c", {"id": n, "v": "x"}) for n in range(1, 4))
+    task, asked = rig.task(segment), list[int]()
+
+    def no() -> bool:
+        asked.append(len(rig.rows()))
+        return False
+
+    assert list(apply_tasks([task], rig.config, no)) == []
+    assert asked == [len(before)], "asked once, when nobody could see the rows"
+    assert rig.rows() == before
+    [result] = apply_tasks([task], rig.config, lambda: True)
+    assert (result.written, len(rig.rows())) == (3, len(before) + 3)
+    close_connections()
+
+
+def test_a_row_that_cannot_be_applied_is_not_held_before_it_is_safe(rig: Rig) -> None:
+    segment = rig.segment(rig.create(PLAIN))
+    rig.produce([rig.event("c", {"id": "bad", "v": "x"})])
+    task = rig.task(segment)
+
+    assert list(apply_tasks([task], rig.config, lambda: False)) == []
+    [result] = apply_tasks([task], rig.config, lambda: True)
+    assert result.hold is not None
+    close_connections()
+
+
 def test_an_unbound_column_is_dropped_from_the_row(rig: Rig) -> None:
     schema = rig.create("id INT PRIMARY KEY, v INT")
     segment = rig.segment(schema)

@@ -36,7 +36,7 @@ rows with one key the older one could win.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from shardmerge.schemas.model.errors import TargetError
@@ -46,28 +46,38 @@ from shardmerge.spark_sink.kafka.shard_demux import Cursor, open_ranges
 from shardmerge.spark_sink.planning.ranges import RangeResult, RangeTask
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 
-from .connection import ApplyConfig, TaskConnection, idle_connection
+from .connection import ApplyConfig, NotSafe, TaskConnection, always, idle_connection
 from .ordered_ranges import apply_ordered
 from .refused_rows import find_refused
 from .rounds import Lane, NotTogether, RefusedRound, Round, collector_resting, commit
 from .undo_ranges import take_back
 
 
-def apply_tasks(tasks: Iterable[RangeTask], config: ApplyConfig) -> Iterator[RangeResult]:
+def apply_tasks(
+    tasks: Iterable[RangeTask], config: ApplyConfig, is_safe: Callable[[], bool] = always
+) -> Iterator[RangeResult]:
     """Apply ranges: the work of a unit, in a Spark worker or in the driver.
 
     Neighbouring tasks of one target are applied together. They are not if they belong to one
     partition without being read together, or if only some of them are ordered or take rows back.
+    Rows that are not safe when they could be committed are left, without a result.
 
     Raises:
         TargetError, StackError, ContractError: The batch must be planned anew from the stored
             offsets; results yielded before are committed.
     """
     with idle_connection(config) as connection:
-        for together in _neighbours(tasks):
-            apply = apply_together if together[0].closure is None else apply_ordered
-            apply = take_back if together[0].stream.undoes else apply
-            yield from apply(together, connection)
+        connection.is_safe = is_safe
+        try:
+            for together in _neighbours(tasks):
+                apply = apply_together if together[0].closure is None else apply_ordered
+                apply = take_back if together[0].stream.undoes else apply
+                results = apply(together, connection)
+                # Also those who committed nothing, since a row cannot be applied.
+                connection.check_safe()
+                yield from results
+        except NotSafe:
+            return
 
 
 def _neighbours(tasks: Iterable[RangeTask]) -> Iterator[list[RangeTask]]:
@@ -111,6 +121,7 @@ def apply_together(tasks: Sequence[RangeTask], connection: TaskConnection) -> li
         TargetError: The target cannot be written now (``retryable``).
         ContractError: A range's start does not exist any more.
         StackError: Kafka cannot be read.
+        NotSafe: The rows may not be committed.
     """
     lanes = [Lane.of(task) for task in tasks]
     with collector_resting():

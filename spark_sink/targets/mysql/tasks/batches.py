@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -87,7 +87,9 @@ class BatchRunner:
         with idle_connection(self._config) as connection:
             return read_windows(connection.reader, asked, connection.rows)
 
-    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+    def run(
+        self, tasks: Sequence[RangeTask], is_safe: Callable[[], bool]
+    ) -> Iterator[RangeResult | TaskFailure]:
         """Apply the tasks; results come in any order.
 
         Raises:
@@ -95,7 +97,9 @@ class BatchRunner:
         """
         if offsets_in(tasks) < self._min_records:
             # Sorted, so that tasks that can be applied together are next to each other.
-            yield from run_tasks([sorted(tasks, key=_kind_of_work)], self._config)
+            yield from run_tasks([sorted(tasks, key=_kind_of_work)], self._config, is_safe)
+            return
+        if not is_safe():
             return
         self.expect({}, {})  # other processes read them
         context = self.spark.session().sparkContext

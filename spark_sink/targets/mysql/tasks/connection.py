@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -76,12 +76,22 @@ class ApplyConfig:
         )
 
 
+class NotSafe(Exception):
+    """The rows of a transaction may not be committed: it is rolled back."""
+
+
+def always() -> bool:
+    """For tasks whose rows are known to be safe."""
+    return True
+
+
 class TaskConnection:
     """A consumer and a target session, which a worker process keeps between tasks and batches.
 
     Attributes:
         round_records: Most records of one transaction. It is halved when the target refuses a
             transaction for its size, and is not raised again while this process lives.
+        is_safe: Whether the rows of its present tasks may be committed (``Batches.run``).
     """
 
     def __init__(self, config: ApplyConfig) -> None:
@@ -90,6 +100,7 @@ class TaskConnection:
         self.control = ControlStore(self.session, config.control_database, config.pipeline)
         self.rows = row_format(config.registry)
         self.round_records = config.round_records
+        self.is_safe: Callable[[], bool] = always
         self._reader: RowReader | None = None
         self._shapes: dict[TargetTable, tuple[int, TableShape]] = {}
 
@@ -112,6 +123,11 @@ class TaskConnection:
     def known_shape(self, target: TargetTable) -> tuple[int, TableShape] | None:
         """The target's keys as looked up last, and how many statements were executed before."""
         return self._shapes.get(target)
+
+    def check_safe(self) -> None:
+        """Make sure, as late as possible, that the rows may be committed; raises ``NotSafe``."""
+        if not self.is_safe():
+            raise NotSafe
 
     @property
     def is_counted(self) -> bool:

@@ -8,7 +8,8 @@ when every answer was checked:
 * the fence, as always (``control``);
 * the number of statements that were executed on the table: it tells that the table's keys are those
   with which the rows' statements were made;
-* each row's statement has no warning, and each offset moved.
+* each row's statement has no warning, and each offset moved;
+* the rows are safe (``check_safe``): Kafka may tell that while the target executes the message.
 
 Where an answer is another one, or the target refuses a statement, the transaction is rolled back,
 and ``commit`` writes the round statement by statement. That finds out what it is, and tells it. So
@@ -141,6 +142,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
         TargetClosed: The target was cut over.
         TargetError: The target cannot be written now (``retryable``), or does not take that many
             rows at once: the next rounds are smaller.
+        NotSafe: The rows may not be committed.
     """
     rounds = [r for r in rounds if r.next_offset != r.start]
     if not rounds:
@@ -158,6 +160,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
             if at_once is not None:
                 key_collisions = _collisions(writes, at_once)
             else:
+                connection.check_safe()
                 with session.transaction():
                     control.fence(epoch, target)
                     if uncertain and control.offset_of(task.place) == rounds[0].next_offset:
@@ -211,6 +214,7 @@ def _write_at_once(
         WriterReplaced: Another writer took over.
         TargetClosed: The target was cut over.
         TargetError: The target cannot be written now (``retryable``).
+        NotSafe: The rows may not be committed.
     """
     target = task.stream.target
     known = connection.known_shape(target) if batches else None
@@ -236,6 +240,7 @@ def _write_at_once(
             reach("rows-written")
             if not are_plain:
                 control.advance_all(moves)
+            connection.check_safe()
             reach("offsets-moved")
     except _Unexpected:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -25,7 +25,9 @@ class Refusing(Target):
         self.collides = collides
         self.planned: list[list[RangeTask]] = []
 
-    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+    def run(
+        self, tasks: Sequence[RangeTask], is_safe: Callable[[], bool]
+    ) -> Iterator[RangeResult | TaskFailure]:
         self.planned.append(list(tasks))
         for one in tasks:
             hold = RowHold(A, at(5), 0, "Duplicate entry", "change it", self.collides)

@@ -66,6 +66,11 @@ class Offsets:
     ) -> tuple[dict[Partition, int], dict[str, RowTopic]]:
         return self.high_watermarks(partitions), self.described(topics)
 
+    def begin_asking(
+        self, partitions: Iterable[Partition], topics: Collection[str]
+    ) -> Callable[[], tuple[dict[Partition, int], dict[str, RowTopic]]]:
+        return lambda: self.high_watermarks_and_topics(partitions, topics)
+
 
 class Counting(Offsets):
     """Takes half a second to answer about ends, and remembers the question."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
@@ -42,7 +42,7 @@ def task(topic: str, number: int = 0, target: TargetTable = TARGET) -> RangeTask
 
 
 def result(of: RangeTask) -> RangeResult:
-    return RangeResult(of.topic, of.partition, 0, 10, None, 10, 10, 0)
+    return RangeResult(of.topic, of.partition, of.start_offset, of.end_offset, None, 10, 10, 0)
 
 
 def test_a_failure_is_counted_until_a_batch_ends() -> None:
@@ -77,7 +77,9 @@ def test_the_rows_behind_another_target_s_failure_tell_whose_it_is() -> None:
 def test_the_tasks_of_a_worker_tell_whose_rows_they_could_not_apply(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def apply_tasks(tasks: Sequence[RangeTask], config: object) -> Iterator[RangeResult]:
+    def apply_tasks(
+        tasks: Sequence[RangeTask], config: object, is_safe: object
+    ) -> Iterator[RangeResult]:
         for one in tasks:
             if one.topic == "bad":
                 raise TargetError("no", retryable=True)
@@ -115,7 +117,9 @@ class Target:
     def expect(self, starts: Mapping[Partition, int], seen: Mapping[Partition, Kept]) -> None:
         self.expected.append(starts)
 
-    def run(self, tasks: Sequence[RangeTask]) -> Iterator[RangeResult | TaskFailure]:
+    def run(
+        self, tasks: Sequence[RangeTask], is_safe: Callable[[], bool]
+    ) -> Iterator[RangeResult | TaskFailure]:
         if self.fails is not None:
             yield self.fails
             return

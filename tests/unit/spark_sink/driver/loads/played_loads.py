@@ -65,6 +65,10 @@ class Intake:
         self.watermarks = Watermarks(seen=2, number=7)
         self.settled = True
 
+    @property
+    def questions(self) -> Intake:
+        return self
+
     def mark_seen(self, source: str) -> Barrier:
         return Barrier(source, 5, {})
 

@@ -148,9 +148,10 @@ def applied(monkeypatch: pytest.MonkeyPatch, *several: RangeTask) -> list[list[R
         return apply
 
     monkeypatch.setattr(apply_ranges, "idle_connection", nullcontext)
+    connection = SimpleNamespace(check_safe=lambda: None)
     monkeypatch.setattr(apply_ranges, "apply_together", way(stepped=False))
     monkeypatch.setattr(apply_ranges, "apply_ordered", way(stepped=True))
-    assert not list(apply_ranges.apply_tasks(several, cast(Any, None)))
+    assert not list(apply_ranges.apply_tasks(several, cast(Any, connection)))
     return found
 
 

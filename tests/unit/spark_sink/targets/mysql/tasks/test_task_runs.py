@@ -49,7 +49,7 @@ def test_as_many_units_run_at_once_as_there_are_connections(
 ) -> None:
     meeting = threading.Barrier(3)
 
-    def apply(unit: Sequence[int], config: ApplyConfig) -> Iterator[_Result]:
+    def apply(unit: Sequence[int], config: ApplyConfig, is_safe: object) -> Iterator[_Result]:
         meeting.wait(30)  # three at once, or never
         yield _Result(unit[0])
 
@@ -64,7 +64,7 @@ def test_a_failure_is_told_beside_what_others_committed(monkeypatch: pytest.Monk
             self.stream = self
             self.target = f"target {place}"
 
-    def apply(unit: Sequence[Task], config: ApplyConfig) -> Iterator[_Result]:
+    def apply(unit: Sequence[Task], config: ApplyConfig, is_safe: object) -> Iterator[_Result]:
         if unit[0].place == 1:
             raise TargetError("refused", hint="look")
         yield _Result(unit[0].place)

@@ -15,9 +15,8 @@ from shardmerge.schemas.model.names import SIGNAL_TABLE, ShardId
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 from shardmerge.schemas.pipeline.topics import row_topic
 from shardmerge.spark_sink.barrier.partitions import Partition
-
-from .offsets import OffsetReader
-from .range_reader import OffsetRange, RowReader
+from shardmerge.spark_sink.kafka.offsets import OffsetReader
+from shardmerge.spark_sink.kafka.range_reader import OffsetRange, RowReader
 
 _LOOK_S = 0.05
 

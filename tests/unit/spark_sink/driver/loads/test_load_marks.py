@@ -8,8 +8,8 @@ import pytest
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
 from shardmerge.spark_sink.barrier.partitions import Partition
-from shardmerge.spark_sink.kafka import load_marks
-from shardmerge.spark_sink.kafka.load_marks import MarkSearch
+from shardmerge.spark_sink.driver.loads import load_marks
+from shardmerge.spark_sink.driver.loads.load_marks import MarkSearch
 from shardmerge.spark_sink.kafka.range_reader import OffsetRange, Records
 
 SOURCE = Source("s1", "h", 1, "u", "p", 1)

@@ -1,0 +1,132 @@
+"""Asks Kafka for the barriers of row ends that were read, and may wait for the answer later.
+
+Theory of operation. Nearly always the answer is that no schema change and no decision is before the
+rows but those that were read: their ends are safe. So the driver may plan and write such rows while
+it waits for the answer, in a transaction that it commits only afterwards (``driver.rows_ahead``).
+That is as safe as to ask first. The barrier is the same, it is read after the ends as always, and
+no row is visible before it is settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, is_settled
+from shardmerge.spark_sink.barrier.decisions import Decisions
+from shardmerge.spark_sink.barrier.partitions import Partition
+
+from .offsets import DescribedTopics, OffsetReader
+from .row_topics import RowTopic
+
+BySource = Mapping[str, Mapping[Partition, int]]
+"""Source → its row partitions that have grown → their ends."""
+Answers = tuple[Mapping[Partition, int], Mapping[str, RowTopic]]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedAnswer:
+    """A question that Kafka has not answered yet.
+
+    Attributes:
+        by_source: The ends that it is about.
+        answers: Waits for the answer, and gives it; raises ``StackError``.
+    """
+
+    by_source: BySource
+    answers: Callable[[], Answers]
+
+    @property
+    def ends(self) -> dict[Partition, int]:
+        """The ends of all sources together."""
+        return {p: end for ends in self.by_source.values() for p, end in ends.items()}
+
+
+class BarrierQuestions:
+    """Asks for the watermarks behind row ends, and makes barriers of them.
+
+    With the same question it asks which topics these are now: one may have been made anew.
+
+    Args:
+        offsets: Asks Kafka.
+        ddl: The ddl topic.
+        barriers: Take the barriers.
+        described: Take what the topics are.
+
+    Attributes:
+        awaited: The question whose answer was not taken yet.
+    """
+
+    def __init__(
+        self, offsets: OffsetReader, ddl: Partition, barriers: Barriers, described: DescribedTopics
+    ) -> None:
+        self._offsets = offsets
+        self._ddl = ddl
+        self._barriers = barriers
+        self._described = described
+        self._has_failed = False
+        self.awaited: AwaitedAnswer | None = None
+
+    def are_foreseen(self, by_source: BySource, decisions: Decisions) -> bool:
+        """Whether ends are safe if Kafka has no more schema changes and decisions than were read.
+
+        False while a barrier is not settled, and after a question that Kafka did not answer.
+        """
+        if self._has_failed or self._barriers.settling:
+            return False
+        tails = self._barriers.tails
+        return all(
+            source in tails
+            and is_settled(Barrier(source, tails[source].read_to, {}), tails[source], decisions, 0)
+            for source in by_source
+        )
+
+    def ask(self, by_source: BySource, *, awaits: bool) -> None:
+        """Ask for the barriers of ends that were just read.
+
+        Args:
+            by_source: The ends.
+            awaits: Whether to wait for the answer, and take it.
+
+        Raises:
+            StackError: Kafka does not answer.
+            BarrierRegressed: A schema-change topic ends earlier than before.
+        """
+        asked = [self._ddl, *(Partition(name, 0) for name in by_source)]
+        topics = {partition.topic for ends in by_source.values() for partition in ends}
+        if awaits:
+            self._take(by_source, self._offsets.high_watermarks_and_topics(asked, topics))
+        else:
+            answers = self._offsets.begin_asking(asked, topics)
+            self.awaited = AwaitedAnswer(by_source, answers)
+
+    def drop(self) -> None:
+        """Forget an answer that nobody has taken: the ends are read anew."""
+        self.awaited = None
+
+    def take(self) -> None:
+        """Wait for the awaited answer, and take it; see ``ask`` for the errors."""
+        if (question := self.awaited) is None:
+            return
+        self.awaited, self._has_failed = None, True
+        self._take(question.by_source, question.answers())
+
+    def _take(self, by_source: BySource, answers: Answers) -> None:
+        watermarks, found = answers
+        self._has_failed = False
+        self._described.take({p.topic for ends in by_source.values() for p in ends}, found)
+        for source, ends in by_source.items():
+            watermark = watermarks[Partition(source, 0)]
+            self._barriers.take(Barrier(source, watermark, ends, watermarks[self._ddl]))
+
+    def mark_seen(self, source: str) -> Barrier:
+        """The barrier of the schema changes before a mark that was just seen in Kafka.
+
+        When it is settled, every schema change before the mark is decided.
+
+        Raises:
+            StackError: Kafka does not answer.
+        """
+        own = Partition(source, 0)
+        asked = self._offsets.high_watermarks([self._ddl, own])
+        return Barrier(source, asked[own], {}, asked[self._ddl])
