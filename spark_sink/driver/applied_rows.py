@@ -144,10 +144,17 @@ class AppliedRows:
         self._applied[partition] = now
         self.moves += 1
         if partition.shard is not None:
-            self._intake.idle.moved(partition)
+            self._leave_base(partition)
         self._compare(partition)
         if now.offset < before:
             self._catch_up.forget(partition)
+
+    def _leave_base(self, part: Partition) -> None:
+        """Take that a part was moved away from its partition's base; its rows go on there."""
+        intake = self._intake
+        if part in intake.idle:
+            intake.barriers.pass_over(part, intake.idle.offset(part))
+        intake.idle.moved(part)
 
     def _compare(self, partition: Partition) -> None:
         """Note whether a partition has safe rows that are not applied, or the other way round."""

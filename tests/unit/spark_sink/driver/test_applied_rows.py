@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from shardmerge.schemas.model.errors import TargetClosed
 from shardmerge.spark_sink.barrier.applied import Watermarks
+from shardmerge.spark_sink.barrier.barrier import Barriers
 from shardmerge.spark_sink.barrier.partitions import IdleParts, Partition
 from shardmerge.spark_sink.driver.applied_rows import AppliedRows
 from shardmerge.spark_sink.planning.ranges import Advance
@@ -19,8 +20,8 @@ class World:
     """An intake whose safe ends move, and the offsets that the target has stored."""
 
     def __init__(self) -> None:
-        self.safe_ends: dict[Partition, int] = {}
-        self.barriers = SimpleNamespace(safe_ends=self.safe_ends)
+        self.barriers = Barriers([])
+        self.safe_ends = self.barriers.safe_ends
         self.newly_safe: list[Partition] = []
         self.watermarks, self.looked_at = Watermarks(), dict[Partition, str]()
         self.scans: dict[tuple[str, str], list[int]] = {}
@@ -109,3 +110,10 @@ def test_an_idle_shard_is_set_back_from_what_is_stored() -> None:
     assert world.stored[PART] == 1
     assert world.rows.progress.at(PART).offset == 1
     assert list(world.rows.unapplied) == [PART]
+
+
+def test_an_idle_shard_that_is_set_back_ends_where_it_was_idle() -> None:
+    world = idle_world()
+    before = world.safe_ends[PART]
+    world.rows.move([Advance(*PART[:2], 7, before + 1, TARGET, 0, 0, 0, A)])
+    assert world.safe_ends[PART] == 7, "it has no rows from its own end up to there"
