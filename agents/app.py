@@ -30,7 +30,7 @@ from shardmerge.agents.runtime.membership import (
     in_flight_s,
     sure_s,
 )
-from shardmerge.agents.runtime.recovery import App, Table, TableManager
+from shardmerge.agents.runtime.recovery import App, Table, TableManager, changelogs
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
 from shardmerge.agents.runtime.workers import add_coordinator, add_tracker
@@ -217,6 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         format_ = awaited_record_format(pipeline.kafka)
         path = options.pipeline.resolve()
         app = build_app(pipeline, settings, format_, standstill.check, path)
+        create_topics(pipeline.kafka, changelogs(app))
     except (ShardMergeError, OSError) as error:
         log.error("worker_failed", error=error)  # noqa: TRY400 - expected: no traceback
         return 2

@@ -24,6 +24,9 @@ What is mended, and what happened without it:
 8. Faust gives the event loop a turn before each record that it sends, to ask whether the producer
    has started. So a hundred records that are sent together went out in forty requests. ``App`` asks
    only until it has started.
+9. Faust makes the changelogs while the worker joins its group. If the brokers do not tell of them
+   yet, the worker gets none of their partitions, its agents crash, and it may end. So they are made
+   before (``changelogs``).
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ from mode.utils.futures import stampede
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.pipeline.settings import Kafka
-from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
+from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES, TopicSpec
 
 from .table_copies import TableCopies, others_partitions
 
@@ -217,6 +220,21 @@ class TableManager(FaustTableManager):  # type: ignore[misc]
         if self._recovery is None:
             self._recovery = Recovery(self.app, self, beacon=self.beacon, loop=self.loop)
         return self._recovery
+
+
+def changelogs(app: Any) -> list[TopicSpec]:
+    """The changelogs of an app's tables, with the settings with which Faust would make them."""
+    topics = [table.changelog_topic for table in app.tables.values()]
+    replication = app.conf.topic_replication_factor
+    return [
+        TopicSpec(
+            topic.get_topic_name(),
+            topic.partitions,
+            replication,
+            {"cleanup.policy": "compact", **topic.config},
+        )
+        for topic in topics
+    ]
 
 
 class Table(FaustTable):  # type: ignore[misc]

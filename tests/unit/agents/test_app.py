@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from shardmerge.agents.app import build_app, main, viewed_topics
+from shardmerge.agents.runtime.recovery import changelogs
 from shardmerge.agents.runtime.settings import AgentSettings
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.text import pipeline_text
-from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
+from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES, TopicSpec
 from shardmerge.schemas.pipeline.web import OFF, TOKEN
 from tests.access_pages import IVAN, with_tokens
 from tests.recorded import pipeline
@@ -27,6 +30,28 @@ def test_changelogs_are_compacted_long_before_a_gigabyte(tmp_path: Path):
         assert topic.compacting
         assert MAX_RECORD_BYTES < int(topic.config["segment.bytes"]) < 2**28
         assert int(topic.config["max.message.bytes"]) == MAX_RECORD_BYTES
+
+
+def test_changelogs_are_made_as_faust_would_make_them(tmp_path: Path):
+    app = build_app(pipeline(), AgentSettings(data_directory=tmp_path))
+    made: dict[str, Any] = {}
+
+    async def create_topic(topic: str, partitions: int, replication: int, **more: Any) -> None:
+        policies = [name for name in ("compacting", "deleting") if more[name]]
+        assert policies == ["compacting"]
+        config = {"cleanup.policy": "compact", **more["config"]}
+        made[topic] = TopicSpec(topic, partitions, replication, config)
+
+    async def declare() -> None:
+        app.producer = SimpleNamespace(maybe_start=_nothing, create_topic=create_topic)
+        for table in app.tables.values():
+            await table.changelog_topic.declare()
+
+    asyncio.run(declare())
+    assert {spec.name: spec for spec in changelogs(app)} == made
+
+
+async def _nothing() -> None: ...
 
 
 @pytest.mark.parametrize("commands", [OFF, TOKEN])
