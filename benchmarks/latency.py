@@ -142,8 +142,8 @@ def tell(what: str, seconds: list[float]) -> None:
     ordered = sorted(seconds)
     p99 = ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
     print(
-        f"{what:<32} n={len(ordered):<4} p50 {statistics.median(ordered) * 1000:7.0f} ms   "
-        f"p99 {p99 * 1000:7.0f} ms   max {ordered[-1] * 1000:7.0f} ms",
+        f"{what:<32} n={len(ordered):<4} p50 {statistics.median(ordered) * 1000:7.1f} ms   "
+        f"p99 {p99 * 1000:7.1f} ms   max {ordered[-1] * 1000:7.1f} ms",
         flush=True,
     )
 
