@@ -31,6 +31,8 @@ from .row_topics import RowTopic
 log = logger(__name__)
 
 _REQUEST_TIMEOUT_S = 5.0
+_AHEAD_TIMEOUT_S = 1.0
+"""Longest wait for an answer that is taken later: the target may keep rows locked meanwhile."""
 _CHUNK = 1_000
 _DESCRIBE_S = 5.0
 """Seconds after which the topics of an unchanged list are described again. A topic whose rows are
@@ -139,8 +141,8 @@ class OffsetReader:
         Raises:
             StackError: Kafka does not answer; the result may raise it.
         """
-        described = self._asked_topics(topics)
-        ends = self._asked_ends(partitions)
+        described = self._asked_topics(topics, _AHEAD_TIMEOUT_S)
+        ends = self._asked_ends(partitions, _AHEAD_TIMEOUT_S)
 
         def answers() -> tuple[dict[Partition, int], dict[str, RowTopic]]:
             with self._renewing():
@@ -148,14 +150,16 @@ class OffsetReader:
 
         return answers
 
-    def _asked_topics(self, topics: Collection[str]) -> Callable[[], dict[str, RowTopic]]:
+    def _asked_topics(
+        self, topics: Collection[str], timeout_s: float = _REQUEST_TIMEOUT_S
+    ) -> Callable[[], dict[str, RowTopic]]:
         """Ask for descriptions; the result waits for the answers."""
         names, asked = sorted(topics), dict[str, Future[TopicDescription]]()
         admin = self._clients.admin
         try:
             for first in range(0, len(names), _CHUNK):
                 chunk = TopicCollection(names[first : first + _CHUNK])
-                asked |= admin.describe_topics(chunk, request_timeout=_REQUEST_TIMEOUT_S)
+                asked |= admin.describe_topics(chunk, request_timeout=timeout_s)
         except KafkaException as error:
             raise client_error(self._kafka, error) from error
         return lambda: self._described(asked)
@@ -177,7 +181,9 @@ class OffsetReader:
             raise client_error(self._kafka, error) from error
         return found
 
-    def _asked_ends(self, partitions: Iterable[Partition]) -> Callable[[], dict[Partition, int]]:
+    def _asked_ends(
+        self, partitions: Iterable[Partition], timeout_s: float
+    ) -> Callable[[], dict[Partition, int]]:
         """Ask for high watermarks; the result waits for the answers."""
         latest = OffsetSpec.latest()
         places = [(partition.topic, partition.number) for partition in partitions]
@@ -185,7 +191,7 @@ class OffsetReader:
         open_too = IsolationLevel.READ_UNCOMMITTED
         try:
             futures = self._clients.admin.list_offsets(
-                asked, isolation_level=open_too, request_timeout=_REQUEST_TIMEOUT_S
+                asked, isolation_level=open_too, request_timeout=timeout_s
             )
         except KafkaException as error:
             raise _no_ends(places, error) from error
