@@ -1,12 +1,12 @@
 """Rows that are written while Kafka is asked whether they are safe.
 
-Theory of operation. A round that saw nothing but new rows knows nearly always what Kafka will
-answer: no schema change and no decision is before these rows but those that were read. So it plans
-as if that were answered, and the target gets the rows meanwhile, in a transaction that is still
-open. ``is_safe`` is asked before each commit. It waits for the answer, and settles the barrier as
-always. If the rows are not safe, nothing is committed, and the next round plans with the answer.
+Theory of operation. When a round has seen nothing but new rows, Kafka nearly always answers that
+the sink has read all schema changes and decisions already. So the round assumes this answer, plans,
+and writes the rows in a transaction that stays open. ``is_safe`` is asked before each commit. It
+waits for the answer, and settles the barrier as always. If the rows are not safe, nothing is
+committed, and the next round plans with what is known then.
 
-A plan that would do more than apply such rows is not made ahead of the answer.
+If the plan has anything to do but to apply such rows, the round waits for the answer first.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Asks Kafka for the barriers of row ends that were read, and may wait for the answer later.
 
-Theory of operation. Nearly always the answer is that no schema change and no decision is before the
-rows but those that were read: their ends are safe. So the driver may plan and write such rows while
-it waits for the answer, in a transaction that it commits only afterwards (``driver.rows_ahead``).
-That is as safe as to ask first. The barrier is the same, it is read after the ends as always, and
-no row is visible before it is settled.
+Theory of operation. Kafka nearly always answers that all schema changes and decisions are read
+already, so the ends are safe. So the driver may write the rows while it waits for the answer, in a
+transaction that it commits only afterwards (``driver.rows_ahead``). That is as safe as to ask
+first. The barrier is the same, it is read after the ends as always, and no row is visible before it
+is settled.
 """
 
 from __future__ import annotations
