@@ -54,10 +54,10 @@ class RowsAhead:
         Raises:
             StackError, BarrierRegressed: The answer is needed, and is none, or is wrong.
         """
-        questions = self._intake.questions
-        if questions.awaited is None:
+        question = self._intake.questions.awaited
+        if question is None:
             return None
-        ends = questions.awaited.ends
+        ends = question.ends
         known = state.unapplied if state.unapplied is not None else state.safe_ends
         foreseen = replace(
             state,
@@ -65,11 +65,10 @@ class RowsAhead:
             unapplied={**dict.fromkeys(known), **dict.fromkeys(ends)},
         )
         batch = plan(self._intake.decisions, foreseen, most)
-        asked = {partition.topic for partition in ends}
-        if _only_applies_rows(batch) and all(task.topic in asked for task in batch.tasks):
+        if _only_applies_rows(batch) and {task.topic for task in batch.tasks} <= question.topics:
             self._is_safe, self._ends = None, ends
             return batch, foreseen
-        questions.take()
+        self._intake.questions.take()
         self._settle()
         return None
 

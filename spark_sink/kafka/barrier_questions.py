@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from shardmerge.spark_sink.barrier.barrier import Barrier, Barriers, is_settled
 from shardmerge.spark_sink.barrier.decisions import Decisions
@@ -21,25 +22,34 @@ from .row_topics import RowTopic
 
 BySource = Mapping[str, Mapping[Partition, int]]
 """Source → its row partitions that have grown → their ends."""
-Answers = tuple[Mapping[Partition, int], Mapping[str, RowTopic]]
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitedAnswer:
-    """A question that Kafka has not answered yet.
+class Question:
+    """What Kafka is asked.
 
     Attributes:
         by_source: The ends that it is about.
-        answers: Waits for the answer, and gives it; raises ``StackError``.
+        answers: Waits for the answer: high watermarks and topics. Raises ``StackError``.
     """
 
     by_source: BySource
-    answers: Callable[[], Answers]
+    answers: Callable[[], tuple[Mapping[Partition, int], Mapping[str, RowTopic]]]
 
     @property
     def ends(self) -> dict[Partition, int]:
         """The ends of all sources together."""
         return {p: end for ends in self.by_source.values() for p, end in ends.items()}
+
+    @property
+    def topics(self) -> set[str]:
+        """The row topics that are described with the answer."""
+        return topics_of(self.by_source)
+
+
+def topics_of(by_source: BySource) -> set[str]:
+    """The row topics of ends."""
+    return {partition.topic for ends in by_source.values() for partition in ends}
 
 
 class BarrierQuestions:
@@ -65,7 +75,7 @@ class BarrierQuestions:
         self._barriers = barriers
         self._described = described
         self._has_failed = False
-        self.awaited: AwaitedAnswer | None = None
+        self.awaited: Question | None = None
 
     def are_foreseen(self, by_source: BySource, decisions: Decisions) -> bool:
         """Whether ends are safe if Kafka has no more schema changes and decisions than were read.
@@ -92,13 +102,13 @@ class BarrierQuestions:
             StackError: Kafka does not answer.
             BarrierRegressed: A schema-change topic ends earlier than before.
         """
-        asked = [self._ddl, *(Partition(name, 0) for name in by_source)]
-        topics = {partition.topic for ends in by_source.values() for partition in ends}
+        asked = [self._ddl, *(Partition(name, 0) for name in by_source)], topics_of(by_source)
         if awaits:
-            self._take(by_source, self._offsets.high_watermarks_and_topics(asked, topics))
+            self._take(
+                Question(by_source, partial(self._offsets.high_watermarks_and_topics, *asked))
+            )
         else:
-            answers = self._offsets.begin_asking(asked, topics)
-            self.awaited = AwaitedAnswer(by_source, answers)
+            self.awaited = Question(by_source, self._offsets.begin_asking(*asked))
 
     def drop(self) -> None:
         """Forget an answer that nobody has taken: the ends are read anew."""
@@ -109,13 +119,13 @@ class BarrierQuestions:
         if (question := self.awaited) is None:
             return
         self.awaited, self._has_failed = None, True
-        self._take(question.by_source, question.answers())
+        self._take(question)
 
-    def _take(self, by_source: BySource, answers: Answers) -> None:
-        watermarks, found = answers
+    def _take(self, question: Question) -> None:
+        watermarks, found = question.answers()
         self._has_failed = False
-        self._described.take({p.topic for ends in by_source.values() for p in ends}, found)
-        for source, ends in by_source.items():
+        self._described.take(question.topics, found)
+        for source, ends in question.by_source.items():
             watermark = watermarks[Partition(source, 0)]
             self._barriers.take(Barrier(source, watermark, ends, watermarks[self._ddl]))
 
