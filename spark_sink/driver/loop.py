@@ -303,7 +303,6 @@ class Driver:
             self._intake.observe(is_calm=is_calm, ahead=is_calm)  # 1, 2
             self._row_topics.compare()
         else:
-            self._intake.questions.drop()
             self._intake.described.begin_round()
         self._settle()  # 3
         self._loads.order(self._outcomes.executed)
@@ -313,10 +312,11 @@ class Driver:
         if last is not None and self._intake.is_still and last.holds_for(state, decided, moves):
             return last.batch
         most = self._batches.bound()
-        if ahead := self._ahead.plan(state, most):
-            self._last = Planned(*ahead, decided, moves)
-            return ahead[0]
-        state = self._state()
+        if self._intake.questions.awaited is not None:
+            if ahead := self._ahead.plan(state, most):
+                self._last = Planned(*ahead, decided, moves)
+                return ahead[0]
+            state = self._state()  # with Kafka's answer
         batch = plan(self._intake.decisions, state, most)  # 4
         self._last = Planned(batch, state, decided, moves)
         if batch.tasks:

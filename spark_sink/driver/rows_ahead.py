@@ -37,8 +37,9 @@ class RowsAhead:
         self._error: ShardMergeError | None = None
 
     def begin_round(self) -> None:
-        """Forget the last round; what is planned without ``plan`` is safe."""
+        """Forget the last round, and its question; what is planned without ``plan`` is safe."""
         self._is_safe, self._error = True, None
+        self._intake.questions.drop()
 
     def plan(self, state: SinkState, most: int) -> tuple[BatchPlan, SinkState] | None:
         """A plan for rows whose barrier Kafka still has to tell.

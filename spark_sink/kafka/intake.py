@@ -185,7 +185,6 @@ class Intake:
         Raises:
             StackError: Kafka does not answer: the next call tries again.
         """
-        self.questions.drop()
         began, known = time.monotonic(), self.watermarks.ends
         warm = self._waits.arrived(known) if self._waits is not None else frozenset()
         self._looks.warm(warm, began)
