@@ -83,7 +83,12 @@ def build_app(
     view = StatusView()
     viewed = [spec.name for spec in viewed_topics(pipeline)]
     reader = ViewReader(
-        pipeline.kafka, viewed, view, format_, commands=topics.commands(pipeline).name
+        pipeline.kafka,
+        viewed,
+        view,
+        format_,
+        commands=topics.commands(pipeline).name,
+        validations=topics.validations(pipeline).name,
     )
 
     connectors = ConnectorLog()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from shardmerge.agents.holds.shapes import WayOut
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.records.decisions import Decision
-from shardmerge.schemas.records.validations import TargetValidation
+from shardmerge.schemas.records.validations import TargetValidation, record_keys
 
 OLD_MS = 7 * 86_400_000
 """A comparison that ended longer ago says little of the rows of today."""
@@ -92,20 +92,22 @@ NEVER = ValidationView()
 class ValidationLog:
     """Collects the records of comparisons. The last record of each key counts."""
 
-    _known: dict[TargetTable, ValidationView] = field(default_factory=dict)
+    _known: dict[str, TargetValidation] = field(default_factory=dict)
 
     def add(self, record: TargetValidation) -> None:
         """Note a comparison."""
-        known = self._known.get(record.target, NEVER)
-        whole = record if record.is_whole else known.whole
-        later = known.later if record.is_whole else record
-        if whole is not None and later is not None and later.ended_ms <= whole.ended_ms:
-            later = None
-        self._known[record.target] = ValidationView(whole, later)
+        self._known[record.record_key] = record
+
+    def forget(self, key: str) -> None:
+        """Note the tombstone of a record: its target has another table now."""
+        self._known.pop(key, None)
 
     def of(self, target: TargetTable) -> ValidationView:
         """What is known of a target."""
-        return self._known.get(target, NEVER)
+        whole, later = map(self._known.get, record_keys(target))
+        if whole is not None and later is not None and later.ended_ms <= whole.ended_ms:
+            later = None
+        return ValidationView(whole, later) if whole or later else NEVER
 
 
 def is_old(found: TargetValidation, now_ms: int) -> bool:

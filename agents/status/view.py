@@ -185,6 +185,11 @@ class StatusView:
         elif isinstance(record, TargetValidation):
             self._validations.add(record)
 
+    def forget_validation(self, key: str) -> None:
+        """Apply the tombstone of a comparison; ``key``: of its record."""
+        self.revision += 1
+        self._validations.forget(key)
+
     def targets(self) -> tuple[TargetView, ...]:
         """Every target, sorted by name."""
         return tuple(self._view(t, self._targets[t]) for t in sorted(self._targets))

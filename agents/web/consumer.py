@@ -35,6 +35,7 @@ class ViewReader(TopicFollower):
         view: Takes the records.
         format_: Of the records.
         commands: Name of the commands topic: there every record counts, not the last of a key.
+        validations: Name of the topic of comparisons: there a tombstone counts.
     """
 
     def __init__(
@@ -45,11 +46,12 @@ class ViewReader(TopicFollower):
         format_: RecordFormat = AVRO,
         *,
         commands: str = "",
+        validations: str = "",
         **kwargs: Any,
     ) -> None:
         self._view = view
         self._format = format_
-        self._commands = commands
+        self._commands, self._validations = commands, validations
         super().__init__(kafka, topics, **kwargs)
 
     @Service.task  # type: ignore[untyped-decorator]
@@ -78,7 +80,10 @@ class ViewReader(TopicFollower):
 
     def _apply(self, record: Any) -> None:
         if record.value is None:
-            return  # a tombstone of a decision that every sink has passed
+            # Elsewhere it is the tombstone of a decision that every sink has passed.
+            if record.topic == self._validations:
+                self._view.forget_validation(record.key.decode())
+            return
         try:
             found = self._format.read(record.value)
             if isinstance(found, OperatorCommand):

@@ -11,10 +11,11 @@ import click
 
 from shardmerge.cli.loads.load import in_words, known_rows, watched
 from shardmerge.cli.screen import progress_of
-from shardmerge.cli.validation.page_records import PageRecords, now_ms
+from shardmerge.cli.validation.page_records import PageRecords
 from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
+from shardmerge.connectors.clock import now_ms
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision, Outcome
@@ -107,6 +108,7 @@ class RebuildRun:
     ) -> None:
         self._pipeline, self._path, self._target = pipeline, path, target
         self._server, self._wishes = server, wishes
+        self._pages = PageRecords(pipeline, ())
 
     def run(self) -> Ended:
         """Build the new table, and put it in the target's place.
@@ -137,7 +139,9 @@ class RebuildRun:
             renewal = renewal_of(self._pipeline, record) if record.origin is not None else None
             if renewal is not None or self._server.swap.is_exchanged(record):
                 self._server.swap.exchange(record)
-                return Ended(self._server.swap.take_over(record, renewal))
+                record = self._server.swap.take_over(record, renewal)
+                self._pages.forget(self._target)
+                return Ended(record)
         return self._build(record)
 
     def _begun_otherwise(self, record: RebuildRecord) -> Obstacle | None:
@@ -203,7 +207,9 @@ class RebuildRun:
         self._server.swap.exchange(record)
         record = self._server.swap.take_over(record, renewal)
         closed_s = time.monotonic() - closed_at
-        if proof is not None:
+        if proof is None:
+            self._pages.forget(self._target)
+        else:
             self._tell(*proof, renewal)
         return Ended(record, (), rows, compared, closed_s)
 
@@ -211,7 +217,7 @@ class RebuildRun:
         """Tell the pages that the table that is the target now was compared with the shards."""
         version = report.version if renewal is None else renewal.version
         now = replace(report, target=str(self._target), version=version)
-        PageRecords(self._pipeline, ()).send(now, ended_ms)
+        self._pages.send(now, ended_ms)
 
     def _sink(self) -> ShadowSink:
         wishes = self._wishes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import click
 
 from shardmerge.agents.status.ages import ms_of
 from shardmerge.connectors.kafka.record_formats import record_format
-from shardmerge.connectors.kafka.validation_topic import send_validation
+from shardmerge.connectors.kafka.validation_topic import forget_validations, send_validation
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -54,14 +53,23 @@ class PageRecords:
         try:
             send_validation(self.pipeline, record_format(self.pipeline.kafka), record)
         except ShardMergeError as error:
-            reason = coded(error.code, error.message)
-            text = f"the pages do not show this comparison: {reason}"
-            click.echo(f"{report.target}: warning: {coded(_UNTOLD_CODE, text)}", err=True)
+            _warn(record.target, "the pages do not show this comparison", error)
+
+    def forget(self, target: TargetTable) -> None:
+        """Take a target's comparisons from the pages, since its table is another one now.
+
+        If Kafka does not take it, a warning on stderr says so.
+        """
+        try:
+            forget_validations(self.pipeline, target)
+        except ShardMergeError as error:
+            what = "the pages still show comparisons of the table from before"
+            _warn(target, what, error)
 
 
-def now_ms() -> int:
-    """Milliseconds since 1970, as ``PageRecords.send`` takes the end of a comparison."""
-    return time.time_ns() // 1_000_000
+def _warn(target: TargetTable, what: str, error: ShardMergeError) -> None:
+    text = coded(_UNTOLD_CODE, f"{what}: {coded(error.code, error.message)}")
+    click.echo(f"{target}: warning: {text}", err=True)
 
 
 def record_of(

@@ -16,6 +16,7 @@ import click
 from shardmerge.cli.endings import ExitCode, imported, telling_errors
 from shardmerge.cli.options import FILE, json_option, pipeline_option
 from shardmerge.cli.parameters import Shard, Target, read_pipeline
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.local.sigterm import end_on_sigterm
 from shardmerge.schemas.model.errors import ConfigError, StackError
@@ -30,7 +31,7 @@ from .inputs.applied_offsets import Applied, control_offsets
 from .inputs.server_rows import ServerRows
 from .inputs.table_facts import is_cut_over, targets_of
 from .inputs.topic_facts import TopicFacts
-from .page_records import PageRecords, now_ms
+from .page_records import PageRecords
 from .report import lines
 from .report_shapes import ValidatedTarget
 from .rounds import Round, keep_comparing

@@ -174,13 +174,15 @@ def picture_of(
         ContractError: A record is not ours.
     """
     ddl, command_topic = topics.ddl(pipeline).name, topics.commands(pipeline).name
+    validation_topic = topics.validations(pipeline).name
     decided: dict[bytes | None, Decided] = {}
     commands: dict[int, OperatorCommand] = {}
     last: dict[tuple[str, bytes | None], bytes] = {}
     for record in records:
         if record.value is None:
-            continue
-        if record.topic == ddl:
+            if record.topic == validation_topic:
+                last.pop((record.topic, record.key), None)
+        elif record.topic == ddl:
             # Written again after a crash it is the same decision, under the same key.
             if record.key not in decided:
                 decided[record.key] = Decided.stored(record, format_)

@@ -14,7 +14,7 @@ from shardmerge.schemas.pipeline.topics import MAX_RECORD_BYTES
 def deliver(
     kafka: Kafka,
     topic: str,
-    value: bytes,
+    value: bytes | None,
     key: str,
     *,
     header: tuple[str, str],
@@ -26,7 +26,7 @@ def deliver(
     Args:
         kafka: Whose brokers.
         topic: An existing topic.
-        value: The record's bytes.
+        value: The record's bytes; None for a tombstone.
         key: Its key.
         header: Name and text of a header, for people.
         what: What the record is, as the subject of a sentence.

@@ -102,4 +102,10 @@ class TargetValidation:
         A comparison of some shards, or one that ended early, does not know of all rows. So it does
         not take the place of the latest one that does.
         """
-        return str(self.target) if self.is_whole else f"{self.target}/part"
+        whole, part = record_keys(self.target)
+        return whole if self.is_whole else part
+
+
+def record_keys(target: TargetTable) -> tuple[str, str]:
+    """The keys of a target's records: of comparisons of all rows, and of the others."""
+    return str(target), f"{target}/part"

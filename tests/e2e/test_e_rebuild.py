@@ -125,6 +125,12 @@ def call_to_the_end(line: Line, target: str) -> RebuildReport:
     return report
 
 
+def until_pages_show(line: Line, target: str, state: str) -> None:
+    """Wait until the pages show this state of a target's comparisons."""
+    shown = partial(line.status, TargetTable(*target.split(".")))
+    wait_for(lambda: shown()["validation"]["state"] == state, f"{state!r} on the pages")
+
+
 def leaves_nothing(line: Line, aborted: RebuildReport) -> None:
     assert (aborted.stage, aborted.reasons) == ("aborted", ())
     assert in_target(line, f"SHOW DATABASES LIKE '{aborted.new_table.split('.')[0]}'") == ()
@@ -166,6 +172,9 @@ def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
         f"DELETE FROM {KEYED} WHERE id % 11 = 0", f"INSERT INTO {KEYED} VALUES (999999, 'nobody')",
         f"INSERT INTO {KEYLESS} VALUES (1, 'x')",
     )  # fmt: skip
+    compared = CliRunner().invoke(main, ["validate", KEYED, "--pipeline", str(line.pipeline_path)])
+    assert compared.exit_code == 1, compared.output
+    until_pages_show(line, KEYED, "differs")
     with Writers(line) as writers:
         kill_when_told(words(line, KEYED), "compare the new table")
         leaves_nothing(line, call(line, KEYED, "--abort"))
@@ -176,13 +185,14 @@ def test_a_damaged_target_is_rebuilt_while_it_serves(line: Line) -> None:
         kill_at_place(words(line, KEYED), EXCHANGE)
         swapped = call_to_the_end(line, KEYED)
         assert (swapped.reasons, swapped.stage, swapped.by) == ((), "swapped", "olga")
+        # The call that compared the new table is gone.
+        until_pages_show(line, KEYED, "never")
         assert writers.written > 100
         execute(line, "s2", "ALTER TABLE plainnew_app.t_2 ADD COLUMN m INT")
         hold_keyless(line)
         keyless = call_to_the_end(line, KEYLESS)
         assert (keyless.reasons, keyless.stage) == ((), "swapped")
-        shown = partial(line.status, TargetTable(*KEYLESS.split(".")))
-        wait_for(lambda: shown()["validation"]["state"] == "equal", "the comparison on the pages")
+        until_pages_show(line, KEYLESS, "equal")
     wait_for(lambda: not difference(line, KEYED), "equal rows")
     wait_for(lambda: not difference(line, KEYLESS), "equal rows without a key")
     assert call(line, KEYED, "--drop-old").stage == "ended"

@@ -14,7 +14,7 @@ from shardmerge.agents.status.validations import (
     rows_differ,
     shortcomings,
 )
-from shardmerge.schemas.records.validations import TargetValidation
+from shardmerge.schemas.records.validations import TargetValidation, record_keys
 from tests.example_pages import ITEMS, ORDERS, example, orders
 
 EQUAL = TargetValidation(ORDERS, 3, 1_000, 2_000, True, 30, 2)
@@ -36,6 +36,18 @@ def test_of_a_target_that_was_never_compared_nothing_is_known():
     log.add(EQUAL)
     assert log.of(ITEMS) is NEVER
     assert (NEVER.state, NEVER.latest, NEVER.since_ms) == ("never", None, 0)
+
+
+def test_after_its_tombstones_nothing_is_known_of_a_target():
+    log = ValidationLog()
+    for record in (DIFFERS, EARLY, replace(EQUAL, target=ITEMS)):
+        log.add(record)
+    for key in record_keys(ORDERS):
+        log.forget(key)
+    assert log.of(ORDERS) is NEVER
+    assert log.of(ITEMS).state == "equal"
+    log.add(EARLY)
+    assert (log.of(ORDERS).whole, log.of(ORDERS).later) == (None, EARLY)
 
 
 def test_the_latest_comparison_of_all_rows_counts():

@@ -16,6 +16,7 @@ from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import JoinedSchema
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.schemas.records.validations import TargetValidation
 
 TARGETS = [TargetTable("merged", f"t{number}") for number in range(5)]
 
@@ -59,6 +60,30 @@ def test_of_each_key_only_the_last_record_is_read():
     gone = record(1, "merged.gone", None)
     asyncio.run(reader.take([older, gone, record(2, str(target), joined(target, 7))]))
     assert [(t.target, t.version) for t in view.targets()] == [(target, 7)]
+
+
+def test_a_tombstone_takes_a_comparison_away():
+    view = StatusView()
+    topics = ["p.joined-schemas", "p.validations"]
+    reader = ViewReader(Kafka("kafka:9092"), topics, view, validations="p.validations")
+    target = TARGETS[0]
+    found = TargetValidation(target, 3, 1_000, 2_000, True, 30, 2, missing=1)
+    key = found.record_key
+    compared = SimpleNamespace(
+        topic="p.validations", offset=0, key=key.encode(), value=codec.encode(found)
+    )
+    gone = SimpleNamespace(topic="p.validations", offset=1, key=key.encode(), value=None)
+
+    def state() -> list[str]:
+        return [each.validation.state for each in view.targets()]
+
+    asyncio.run(reader.take([record(0, str(target), joined(target, 1))]))
+    asyncio.run(reader.take([compared]))
+    assert state() == ["differs"]
+    asyncio.run(reader.take([record(1, key, None)]))  # of another topic
+    assert state() == ["differs"]
+    asyncio.run(reader.take([gone]))
+    assert state() == ["never"]
 
 
 def test_every_command_counts_with_the_offset_of_its_record():

@@ -86,6 +86,20 @@ def test_a_comparison_that_failed_is_a_record_of_some_rows():
     assert (found.stopped, found.version) == ("source s1: gone", 0)
 
 
+def test_kafka_that_does_not_take_tombstones_is_a_warning(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def refuse(*_: object) -> None:
+        raise StackError("the user lacks a right", code="SM-4111")
+
+    monkeypatch.setattr(page_records, "forget_validations", refuse)
+    PageRecords(pipeline(), ()).forget(TargetTable("merged", "t"))
+    assert capsys.readouterr().err == (
+        "merged.t: warning: SM-4415: the pages still show comparisons of the table from before: "
+        "SM-4111: the user lacks a right\n"
+    )
+
+
 def test_kafka_that_does_not_take_a_record_is_a_warning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -10,6 +10,7 @@ from shardmerge.cli.views.shapes import AgentsState, TargetServer, ValidationSta
 from shardmerge.cli.views.status import pipeline_status
 from shardmerge.cli.views.text import plain_lines
 from shardmerge.connectors.formats.connector_status import ConnectorState
+from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.records.drift import Difference, DriftKind
 from shardmerge.schemas.records.operator_commands import CommandKind
@@ -268,6 +269,14 @@ def test_what_a_comparison_found_is_told_and_a_fault_if_rows_differ() -> None:
         "  compared with its shards at 1970-01-01 00:00:03 UTC: 1 row differs: 1 missing; known "
         "since 1970-01-01 00:00:02 UTC; 1 shard could not be compared"
     ) in plain_lines(status)
+
+
+def test_after_a_tombstone_no_comparison_is_known() -> None:
+    found = TargetValidation(TARGET, 2, 1_000, 3_000, True, 9, 2, missing=1)
+    made = compared(reported(recorded(), SinkProgress(TARGET, 2, 0)), found)
+    made.append(topics.validations(made.pipeline).name, 0, found.record_key.encode(), None)
+    status = pipeline_status(picture(made))
+    assert (status.targets[0].validation, status.faults) == (None, ())
 
 
 def test_a_target_whose_rows_are_equal_or_that_was_cut_over_has_no_fault() -> None:
