@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from shardmerge.connectors.access.kafka import check_admitted, client_error
 from shardmerge.connectors.access.kafka import consumer as consumer_of
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.kafka.client_offsets import valid_offset
 from shardmerge.connectors.kafka.command_topic import send_command
 from shardmerge.connectors.kafka.record_formats import record_format
@@ -134,9 +135,8 @@ def command_of(
     Raises:
         ConfigError: Something is missing, too much, or not written as it must be.
     """
-    now_ms = int(time.time() * 1000)
     by = by.strip() or login_name()
-    return given_command(pipeline, kind, argument, shard, target, by=by, ts_ms=now_ms)
+    return given_command(pipeline, kind, argument, shard, target, by=by, ts_ms=now_ms())
 
 
 def give(pipeline: Pipeline, said: OperatorCommand, wait_s: float) -> Given:
@@ -204,7 +204,7 @@ def shape_of(given: Given, said: OperatorCommand) -> GivenCommand:
     """What ``--json`` prints of a command that was given."""
     answer = None
     if given.answer is not None:
-        now = round(time.time() * 1000)
+        now = now_ms()
         answer = decision_line(Decided.of(given.answer, now), said.by, None)
     return GivenCommand(str(given.id), answer)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -33,6 +32,7 @@ from shardmerge.agents.pages.command_pages import (
 )
 from shardmerge.agents.pages.render import Frame
 from shardmerge.agents.status.view import StatusView, TargetView
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.codes.registry import coded
 from shardmerge.schemas.model.errors import AccessDenied, ConfigError, ShardMergeError
@@ -251,7 +251,7 @@ class CommandPages:
             asked.shard,
             str(target.target),
             by=asker.user,
-            ts_ms=time.time_ns() // 1_000_000,
+            ts_ms=now_ms(),
         )
 
     def _answer(self, said: OperatorCommand) -> Decision:

@@ -7,7 +7,6 @@ go on.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from mode import Service
 
 from shardmerge.agents.status.connector_log import ConnectorLog
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.pipeline_connectors import pipeline_connectors
 from shardmerge.connectors.event_log import logger
@@ -59,7 +59,7 @@ class ConnectorWatch(Service):  # type: ignore[misc]
         seen: ConnectorLog,
         *,
         pause_s: float = PAUSE_S,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
         **kwargs: Any,
     ) -> None:
         self._ask, self._seen = ask, seen

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from importlib.metadata import version
@@ -22,6 +21,7 @@ from shardmerge.agents.status.connector_log import ConnectorLog
 from shardmerge.agents.status.matrix import matrix
 from shardmerge.agents.status.view import StatusView, TargetView
 from shardmerge.agents.status.view_metrics import view_samples
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.metrics.endpoint import exposition
 from shardmerge.connectors.metrics.family import Sample, Samples
@@ -141,7 +141,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             self._pipeline,
             self._reader.caught_up,
             self._revision(),
-            _now_ms(),
+            now_ms(),
             self._admission.visitor(request),
         )
 
@@ -177,7 +177,7 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
             plain.status_answer,
             self._view.targets(),
             self._view.ignored(),
-            _now_ms(),
+            now_ms(),
             pipeline=self._pipeline,
             caught_up=self._reader.caught_up,
             connectors=self._connectors.view,
@@ -185,9 +185,9 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         return await self._answers.ask(lambda: json_answer(make()))
 
     async def _api_target(self, request: web.Request) -> web.Response:
-        now_ms, connectors = _now_ms(), self._connectors.view
+        at_ms, connectors = now_ms(), self._connectors.view
         return await self._target_answer(
-            request, lambda of: plain.target_answer(of, now_ms, connectors=connectors)
+            request, lambda of: plain.target_answer(of, at_ms, connectors=connectors)
         )
 
     async def _api_matrix(self, request: web.Request) -> web.Response:
@@ -246,8 +246,4 @@ class StatusWeb(FaustWeb):  # type: ignore[misc]
         yield Sample(catalog.AGENTS_READY, (), int(self._is_ready()))
         yield Sample(catalog.AGENTS_VIEW, (), int(self._reader.caught_up))
         yield from measured
-        yield from view_samples(self._view, _now_ms())
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
+        yield from view_samples(self._view, now_ms())

@@ -21,6 +21,7 @@ from shardmerge.cli.validation.inputs.topic_facts import TopicFacts
 from shardmerge.cli.views.reading import read_log
 from shardmerge.cli.views.target_log import AsOf, target_log
 from shardmerge.connectors.access.mysql import mysql_error
+from shardmerge.connectors.clock import now_ms
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.tables import TableSchema
@@ -144,7 +145,7 @@ class Looks:
     def _sink(self) -> tuple[Reason, ...]:
         progress = self._known.picture.progress.get(self._target)
         reported_ms = 0 if progress is None else progress.ts_ms
-        return sink_obstacles(self._target, reported_ms, round(time.time() * 1000))
+        return sink_obstacles(self._target, reported_ms, now_ms())
 
     def _drift(self) -> tuple[Reason, ...]:
         found = drift_of(self._pipeline, [self._target])

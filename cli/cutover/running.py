@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from shardmerge.cli.validation.inputs.line_passing import LinePassing
 from shardmerge.cli.validation.report import shortfalls
 from shardmerge.cli.validation.report_shapes import ValidatedTarget
 from shardmerge.cli.validation.target_run import Limits
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.formats.stored_record import iso_time
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
@@ -237,4 +237,4 @@ def _differs(report: ValidatedTarget, act: Act) -> Reason | None:
 
 
 def _now() -> str:
-    return iso_time(round(time.time() * 1000))
+    return iso_time(now_ms())

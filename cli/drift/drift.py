@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from shardmerge.cli.endings import ExitCode, telling_errors
 from shardmerge.cli.options import ShowGroup, json_option, pipeline_option, wait_option
 from shardmerge.cli.parameters import Target, by_option, read_pipeline
 from shardmerge.cli.screen import print_json
+from shardmerge.connectors.clock import now_ms
 from shardmerge.schemas.model.actions import Adoption
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import TargetTable
@@ -168,7 +168,7 @@ def adopt(
             kind=CommandKind.ADOPT,
             argument=str(Adoptions(adoptions)),
             by=by,
-            ts_ms=round(time.time() * 1000),
+            ts_ms=now_ms(),
         )
         given = give(pipeline, said, wait)
         is_done = print_given(given, said, wait, as_json=as_json)

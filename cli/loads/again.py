@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from shardmerge.connectors.clock import now_ms
 from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
@@ -60,5 +59,5 @@ def command_for(pipeline: Pipeline, shard: ShardId, *, by: str) -> OperatorComma
         kind=CommandKind.LOAD_AGAIN,
         shard=shard,
         by=by,
-        ts_ms=round(time.time() * 1000),
+        ts_ms=now_ms(),
     )

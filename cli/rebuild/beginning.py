@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from shardmerge.cli.views.picture import Picture
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.formats.stored_record import iso_time
 from shardmerge.schemas.model.errors import ConfigError, ContractError, TargetError
 from shardmerge.schemas.model.names import TargetTable
@@ -149,7 +150,7 @@ def begin(
         made.creation,
         settings.control_database,
         by,
-        iso_time(round(time.time() * 1000)),
+        iso_time(now_ms()),
         only_source_rows,
         where,
         rule.where if rule is not None else "",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from shardmerge.cli.command import give
 from shardmerge.cli.views.picture import Picture
 from shardmerge.cli.views.reading import read_picture
+from shardmerge.connectors.clock import now_ms
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -86,7 +87,7 @@ class Renewing:
             kind=CommandKind.RENEW,
             argument=str(renewal),
             by=self.by,
-            ts_ms=round(time.time() * 1000),
+            ts_ms=now_ms(),
         )
         given = give(self.pipeline, said, _ANSWER_S)
         if given.answer is None:

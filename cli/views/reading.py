@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -22,6 +21,7 @@ from shardmerge.cli.clients import (
 )
 from shardmerge.connectors.access.lease_names import NO_FUNCTION, Sinks, names_of, sinks_at
 from shardmerge.connectors.access.mysql import mysql_error
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.connect.pipeline_connectors import pipeline_connectors
 from shardmerge.connectors.formats.connector_status import ConnectorState
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
@@ -64,7 +64,7 @@ def read_picture(pipeline: Pipeline, progress: Progress, *, servers: bool = Fals
         extents = _extents(pipeline, reader, names)
         # A pipeline of an earlier version lacks this topic until its agents start.
         extents += reader.extents([topics.validations(pipeline).name])
-        now = round(time.time() * 1000)
+        now = now_ms()
         found = picture_of(pipeline, _records(reader, extents, progress), format_, now)
         if not servers:
             return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from shardmerge.connectors.binlog.binlog_events import Logged, Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.debezium.source_config import TRUE_SCHEMA_HISTORY, epoch_of
@@ -32,7 +33,7 @@ from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 from .marked_config import MarkedConfig
-from .source_topics import SourceTopics, now_ms
+from .source_topics import SourceTopics
 
 log = logger(__name__)
 

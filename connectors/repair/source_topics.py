@@ -7,7 +7,6 @@ restarted connector reads.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from confluent_kafka import KafkaException
 from shardmerge.connectors.access.kafka import producer
 from shardmerge.connectors.binlog.binlog_events import Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.debezium.envelope import EPOCH_FIELD, UNREAD_FIELD, schema_change_event
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.connectors.debezium.source_config import schema_history_topic
@@ -207,8 +207,3 @@ def _schema_change(
 
 def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False).encode()
-
-
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return int(time.time() * 1000)

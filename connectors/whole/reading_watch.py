@@ -9,11 +9,11 @@ tables are read again, after a growing pause.
 from __future__ import annotations
 
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.event_log import logger
@@ -189,7 +189,7 @@ class ReadingWatch:
                 kind=CommandKind.RELOADED,
                 argument=reloads_text(result.reload for result in results),
                 by="watchdog",
-                ts_ms=int(time.time() * 1000),
+                ts_ms=now_ms(),
             )
             sent = send_command(self._pipeline, self._records(), said)
             self._passed("told")

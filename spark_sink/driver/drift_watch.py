@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ShardMergeError, TargetError
 from shardmerge.schemas.model.names import TargetTable
@@ -58,7 +59,7 @@ class DriftWatch:
         epoch: int,
         *,
         clock: Callable[[], float] = time.monotonic,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
     ) -> None:
         self._store = store if interval_s else None
         self._thread = _LookThread(open_looks)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from confluent_kafka import KafkaException
 
 from shardmerge.connectors.access.kafka import producer
+from shardmerge.connectors.clock import now_ms
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -72,20 +73,20 @@ class ProgressPublisher:
         sink runs.
         """
         self._producer.poll(0)
-        now_ms = time.time_ns() // 1_000_000
+        sent_ms = now_ms()
         last = self._sent.get(record.target)
-        record = with_times(record, last, now_ms)
+        record = with_times(record, last, sent_ms)
         sent_at = self._sent_at.get(record.target, 0.0)
         if last == record and time.monotonic() - sent_at < RENEWED_S:
             return record
         if self._topic:
-            self._send(record, now_ms)
+            self._send(record, sent_ms)
         self._sent[record.target] = record
         self._sent_at[record.target] = time.monotonic()
         return record
 
-    def _send(self, record: SinkProgress, now_ms: int) -> None:
-        value = self._format.write(replace(record, ts_ms=now_ms))
+    def _send(self, record: SinkProgress, sent_ms: int) -> None:
+        value = self._format.write(replace(record, ts_ms=sent_ms))
         headers = [("target", str(record.target).encode())]
         try:
             self._producer.produce(self._topic, value, str(record.target), headers=headers)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-import time
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pymysql
@@ -17,6 +15,7 @@ from click.testing import CliRunner, Result
 from shardmerge.cli.cutover import looks
 from shardmerge.cli.cutover.cutover_shapes import CutoverReport
 from shardmerge.cli.main import main
+from shardmerge.connectors.clock import now_ms
 from shardmerge.local.line import Line
 from shardmerge.schemas.records.plain import from_plain
 from tests.breadth import further
@@ -138,9 +137,7 @@ def test_the_page_is_played_with_a_writer_and_a_kill_and_back(line: Line) -> Non
 
     with pytest.MonkeyPatch.context() as patch:
         # By this clock the sink's last report is older than three minutes.
-        patch.setattr(looks, "time", SimpleNamespace(
-            time=lambda: time.time() + 240, monotonic=time.monotonic, sleep=time.sleep
-        ))  # fmt: skip
+        patch.setattr(looks, "now_ms", lambda: now_ms() + 240_000)
         patch.setattr(looks, "_MOMENT_S", 0.0)
         result, silent = call(line, COMPARE)
     assert (result.exit_code, silent.steps) == (1, ()), result.output

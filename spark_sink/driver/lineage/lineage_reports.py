@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from shardmerge.connectors.clock import now_ms
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -66,7 +67,7 @@ class LineageReports:
         interval_s: float,
         *,
         clock: Callable[[], float] = time.monotonic,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = now_ms,
         new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
         self._outbox, self._server, self._interval_s = outbox, server, interval_s
