@@ -24,13 +24,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from benchmarks.bench_measures import Round, Use, measuring, pin, print_rounds, tidb_address
+from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.keeper import AGENTS, SINK
 from shardmerge.local.line import Line
 from shardmerge.local.servers.stack import LocalStack
@@ -64,6 +65,17 @@ STILL_S = 3.0
 PATIENCE_S = 900.0
 FIRST_CORE = ("source1", "source2", "connect", "kafka")
 """What ``--apart`` gives the first core."""
+
+
+def pause(line: Line) -> None:
+    """Pause the connectors, and wait until none sends a row any more."""
+    line.connectors.pause_all()
+    with closing(ConnectRest.of(line.pipeline.connect)) as rest:
+        for name in rest.connectors():
+            while (found := rest.status(name)) is None or any(
+                task.state != "PAUSED" for task in found.tasks
+            ):
+                time.sleep(LOOK_S)
 
 
 def write(line: Line, shards: Shards, events: int, mix: Sequence[float], first: int) -> int:
@@ -245,7 +257,7 @@ def main() -> int:
         starts = count(0, arguments.events)
 
         def write_backlog() -> int:
-            line.connectors.pause_all()
+            pause(line)
             return write(line, shards, arguments.events, mix, next(starts))
 
         def whole_line() -> tuple[float, dict[str, Use]]:
