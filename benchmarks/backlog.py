@@ -126,24 +126,25 @@ def partitions(shards: Shards, reader: OffsetReader) -> list[Partition]:
 
 def worked_off(
     where: Callable[[], Mapping[Any, int]],
-    begun: float,
     ends: Callable[[], Mapping[Any, int]],
-    records: int,
+    records: int = 0,
+    begin: Callable[[], None] = lambda: None,
 ) -> float:
-    """Seconds from ``begun`` until ``where`` stands still, the silence in the end not counted.
+    """Seconds from ``begin`` until ``where`` stands still, the silence in the end not counted.
 
     Args:
         where: How far it is.
-        begun: By the clock of ``perf_counter``.
         ends: How far there is to go, as it is now.
         records: So many come at least. Where transactions end counts in Kafka as well, and is
             seen before a connector that was resumed has sent its first row.
+        begin: Lets the records come.
 
     Raises:
         TimeoutError: Fewer records come, or it never ends.
     """
     first = last = where()
-    moved = begun
+    begun = moved = time.perf_counter()
+    begin()
     while time.perf_counter() - begun < PATIENCE_S:
         time.sleep(LOOK_S)
         if (now := where()) != last:
@@ -249,11 +250,6 @@ def main() -> int:
         def published() -> dict[Partition, int]:
             return reader.stable_ends(partitions(shards, reader))
 
-        def all_applied(records: int) -> float:
-            begun = time.perf_counter()
-            with applied(line) as offsets:
-                return worked_off(offsets, begun, published, records)
-
         starts = count(0, arguments.events)
 
         def write_backlog() -> int:
@@ -262,15 +258,13 @@ def main() -> int:
 
         def whole_line() -> tuple[float, dict[str, Use]]:
             written = write_backlog()
-            with measuring(stack) as (_, used):
-                line.connectors.resume_all()
-                return all_applied(written), used
+            with applied(line) as offsets, measuring(stack) as (_, used):
+                return worked_off(offsets, published, written, line.connectors.resume_all), used
 
         def debezium_alone() -> tuple[float, dict[str, Use]]:
             written = write_backlog()
             with standing_still(line), measuring(stack) as (_, used):
-                line.connectors.resume_all()
-                return worked_off(published, time.perf_counter(), published, written), used
+                return worked_off(published, published, written, line.connectors.resume_all), used
 
         stack = LocalStack(line.directory)
         if arguments.apart:
@@ -283,7 +277,8 @@ def main() -> int:
         rounds: list[Round] = []
         for _ in range(arguments.rounds):
             reference = debezium_alone()
-            all_applied(0)
+            with applied(line) as offsets:
+                worked_off(offsets, published)
             line.wait_ready()
             rounds.append(Round(whole_line(), reference))
         print(
