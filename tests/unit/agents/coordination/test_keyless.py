@@ -10,7 +10,7 @@ from shardmerge.schemas.model.policies import Keyless, Mode, RoutePolicies
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind
 from tests.unit.agents.sql_line import SqlLine, shard_of
-from tests.unit.agents.tracking.test_tracker import RULES, Source
+from tests.unit.agents.tracking.tracked_source import RULES, Source
 
 modes = pytest.mark.parametrize("mode", Mode)
 

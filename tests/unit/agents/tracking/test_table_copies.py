@@ -11,7 +11,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.routing import RoutingRule, route
 from shardmerge.schemas.records.schema_changes import SchemaChange
-from tests.unit.agents.tracking.test_tracker import Source, names
+from tests.unit.agents.tracking.tracked_source import Source, names
 
 EVERYTHING = (RoutingRule("s1", "shop", ".*", "merged", "t"),)
 GH_OST = (
