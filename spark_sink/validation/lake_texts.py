@@ -12,7 +12,7 @@ Spark's SHA-256 of equal bytes is that of the servers. So the digests of ranges 
 compared, and the table's rows stay in Spark.
 
 Source: Spark SQL Reference, "Built-in Functions" and "Datetime Patterns"; the texts of all types:
-tests/integration/spark/test_iceberg_target.py.
+tests/integration/spark/test_iceberg_types.py.
 """
 
 from __future__ import annotations
