@@ -22,7 +22,7 @@ A shard's zero date is written as the sink writes it: NULL in a column that may 
 
 Source: MySQL Reference Manual, "Cast Functions and Operators", "Bit Functions and Operators",
 "Spatial Geometry Formats"; the texts of all types on real servers:
-tests/integration/mysql/test_validation.py.
+tests/integration/mysql/test_validation_types.py.
 """
 
 from __future__ import annotations

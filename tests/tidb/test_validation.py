@@ -24,7 +24,7 @@ from tests.integration.mysql.compared_line import (
     told,
     validated,
 )
-from tests.integration.mysql.test_validation import TYPES
+from tests.integration.mysql.compared_types import TYPES
 from tests.unit.spark_sink.validation.facts import ORIGIN, shard, target, with_origin
 
 from .running import ROOT, free_port

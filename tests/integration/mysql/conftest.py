@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.local.servers.other_versions import NAMES, running_server
 from shardmerge.local.servers.processes import Supervisor
 from shardmerge.local.servers.source_servers import source_spec
 from tests.breadth import with_further
 
+from .compared_line import pipeline
 from .fuzz import data_directory, free_port
 from .twin import Twin
 
@@ -41,6 +43,20 @@ def server_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             return ports[name]
 
         yield port
+
+
+@pytest.fixture(scope="module")
+def port(server_port: Callable[[str], int]) -> int:
+    """The port of the server that tests use when they name none."""
+    return server_port("mysql80")
+
+
+@pytest.fixture
+def servers(port: int) -> Iterator[ServerRows]:
+    """Reads sources and target of ``compared_line``, all on that server."""
+    found = ServerRows(pipeline(port, port))
+    yield found
+    found.close()
 
 
 _FURTHER = ("mysql57", "mysql97", "mariadb118")
