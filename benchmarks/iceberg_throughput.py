@@ -22,9 +22,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from msgspec.json import decode
 
+from benchmarks.bench_events import COLUMNS, Backlog, Size, produce
 from benchmarks.bench_measures import measuring
 from benchmarks.bench_rows import event
-from benchmarks.sink_throughput import COLUMNS, Backlog, Size, produce
 from shardmerge.local.install.iceberg import iceberg_runtime
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.ddl.apply.statements import apply_create

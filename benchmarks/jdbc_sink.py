@@ -27,8 +27,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 from msgspec.json import encode
 
+from benchmarks.bench_events import Backlog, Size, produce
 from benchmarks.bench_measures import measuring, print_ways
-from benchmarks.sink_throughput import Backlog, Bench, Size, apply_backlog, produce, spark
+from benchmarks.bench_target import Bench, apply_backlog, spark
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.install.artifacts import (
     find_java,
@@ -254,7 +255,7 @@ def main() -> None:
     size = Size(
         arguments.events, arguments.rows, arguments.shards, arguments.partitions, (0.6, 0.35, 0.05)
     )
-    # Spark's workers are given functions of sink_throughput by name.
+    # Spark's workers are given functions of bench_target by name.
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
     )
