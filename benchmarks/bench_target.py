@@ -13,10 +13,7 @@ from pathlib import Path
 from msgspec.json import decode
 
 from benchmarks.bench_events import COLUMNS
-from benchmarks.bench_measures import (
-    Use,
-    measuring,
-)
+from benchmarks.bench_measures import Use, measuring
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.other_versions import RunningServer

@@ -257,7 +257,7 @@ def main() -> None:
     )
     # Spark's workers are given functions of bench_target by name.
     os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
+        filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
     )
     (ROOT / ".local").mkdir(exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / ".local"))

@@ -12,13 +12,7 @@ from pymysql.cursors import Cursor
 
 from shardmerge.agents.handling.memory_rows import MemoryRows
 from shardmerge.agents.handling.stored_table import changelog, table_of
-from shardmerge.cli.clients import (
-    TIMEOUT_S,
-    connect_rest,
-    kafka_admin,
-    mysql_cursor,
-    topic_reader,
-)
+from shardmerge.cli.clients import TIMEOUT_S, connect_rest, kafka_admin, mysql_cursor, topic_reader
 from shardmerge.connectors.access.lease_names import NO_FUNCTION, Sinks, names_of, sinks_at
 from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.connectors.clock import now_ms

@@ -14,9 +14,7 @@ from shardmerge.agents.coordination.state.target_state import assembled
 from shardmerge.schemas.lattice.join import compare_tables
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.type_join import WIDE, joined_type
-from shardmerge.schemas.model.policies import (
-    Keyless,
-)
+from shardmerge.schemas.model.policies import Keyless
 from tests.properties.coordinator_world import (
     NEW_KEY,
     ORIGIN_NAME,

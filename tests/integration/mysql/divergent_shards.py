@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from shardmerge.spark_sink.validation.compared_table import compared_table
-from tests.unit.spark_sink.validation.facts import (
-    shard,
-    target,
-)
+from tests.unit.spark_sink.validation.facts import shard, target
 
 from .compared_line import S1, S2, execute
 

@@ -12,11 +12,7 @@ from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.repair_statements import session_statement
 from tests.breadth import with_further
-from tests.unit.spark_sink.validation.facts import (
-    RULE,
-    shard,
-    target,
-)
+from tests.unit.spark_sink.validation.facts import RULE, shard, target
 
 from .compared_line import S1, S2, ToyLine, execute, pipeline, validated
 from .divergent_shards import BEGIN, rows

@@ -8,13 +8,7 @@ import pytest
 
 from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.spark_sink.validation.compared_table import compared_table
-from tests.unit.spark_sink.validation.facts import (
-    ORIGIN,
-    RULE,
-    shard,
-    target,
-    with_origin,
-)
+from tests.unit.spark_sink.validation.facts import ORIGIN, RULE, shard, target, with_origin
 
 from .compared_line import S1, S2, ToyLine, execute, told, validated
 from .divergent_shards import BEGIN, MERGED, OWN, divergent, rows

@@ -13,10 +13,7 @@ from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.validation.compared_table import compared_table
 from shardmerge.spark_sink.validation.repair_statements import session_statement
 from tests.breadth import with_further
-from tests.unit.spark_sink.validation.facts import (
-    shard,
-    target,
-)
+from tests.unit.spark_sink.validation.facts import shard, target
 
 from .compared_line import S1, ToyLine, execute, pipeline, told, validated
 from .divergent_shards import BEGIN, DIVERGENT, PLANTED, TOLD, divergent

@@ -10,10 +10,7 @@ from shardmerge.cli.validation import repairs
 from shardmerge.cli.validation.inputs.server_rows import ServerRows
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.validation.compared_table import compared_table
-from tests.unit.spark_sink.validation.facts import (
-    shard,
-    target,
-)
+from tests.unit.spark_sink.validation.facts import shard, target
 
 from .compared_line import S1, ToyLine, execute, pipeline, told, validated
 from .compared_types import TYPES

@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.tracking.tracker import (
-    command_with_schema,
-    command_without_left_out_columns,
-)
+from shardmerge.agents.tracking.tracker import command_with_schema, command_without_left_out_columns
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.position import SourcePosition

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from shardmerge.agents.tracking.tracked import LastStatement, Tracked
-from shardmerge.agents.tracking.tracker import (
-    TrackResult,
-    track,
-)
+from shardmerge.agents.tracking.tracker import TrackResult, track
 from shardmerge.connectors.debezium.envelope import ColumnImage, SchemaChangeEvent, TableChange
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import ShardId

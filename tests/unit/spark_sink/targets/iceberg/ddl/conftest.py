@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.spark_sink.targets.iceberg.ddl.changed_tables import (
-    World,
-)
+from tests.unit.spark_sink.targets.iceberg.ddl.changed_tables import World
 
 
 @pytest.fixture

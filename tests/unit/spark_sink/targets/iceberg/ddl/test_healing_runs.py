@@ -10,15 +10,7 @@ from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.targets.iceberg.ddl.healing_runs import heal, plan_of
 from shardmerge.spark_sink.targets.iceberg.texts.history import Snapshot
 from shardmerge.spark_sink.targets.iceberg.texts.layout import Field
-from tests.unit.spark_sink.targets.iceberg.ddl.changed_tables import (
-    DONE,
-    ID,
-    OURS,
-    A,
-    N,
-    T,
-    World,
-)
+from tests.unit.spark_sink.targets.iceberg.ddl.changed_tables import DONE, ID, OURS, A, N, T, World
 
 
 def test_identifier_fields_do_no_harm(world: World) -> None:
