@@ -30,6 +30,7 @@ from shardmerge.agents.runtime.membership import (
     in_flight_s,
     sure_s,
 )
+from shardmerge.agents.runtime.overdue_end import end_in_time
 from shardmerge.agents.runtime.recovery import App, Table, TableManager, changelogs
 from shardmerge.agents.runtime.settings import AgentSettings, from_env
 from shardmerge.agents.runtime.standstill import Standstill, guard_requests, limit
@@ -231,6 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     standstill.watch()
     guard_requests(standstill.check)
     guard_group(Membership(sure_s(session_s)), in_flight_s(session_s), lambda: app.should_stop)
+    end_in_time(lambda: worker.should_stop or app.should_stop)
     tell_empty_offsets()
     compress_lightly()
     worker.execute_from_commandline()

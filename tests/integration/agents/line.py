@@ -263,6 +263,12 @@ class Line:
         assert pid is not None
         os.kill(pid, signal.SIGCONT)
 
+    def terminate(self, name: str) -> None:
+        """Tell a worker to end."""
+        pid = self.supervisor.pid(name)
+        assert pid is not None
+        os.kill(pid, signal.SIGTERM)
+
     def wait_ended(self, name: str) -> None:
         """Wait until a worker has ended by itself."""
         wait_for(lambda: not self.runs(name), f"end of {name}")

@@ -195,6 +195,19 @@ def test_a_worker_that_ends_waits_for_no_group_to_send_its_records(line: Line):
     line.check_outputs()
 
 
+def test_a_worker_whose_end_does_not_come_ends_all_the_same(line: Line):
+    describe(line)
+    line.start(script=HERE / "stuck_worker.py")
+    line.wait_decided(line.events())
+    line.terminate("worker")
+    line.wait_ended("worker")
+    assert "end_overdue" in line.log()
+    line.start()
+    feed(line, statements(13, 5))
+    line.wait_decided(line.events())
+    line.check_outputs()
+
+
 def test_three_workers_share_the_work_and_take_over_from_each_other(line: Line):
     describe(line)
     history = statements(10, 45)
