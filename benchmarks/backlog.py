@@ -30,6 +30,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from benchmarks.bench_events import COLUMNS, KEYS_PER_SHARD
 from benchmarks.bench_measures import Round, Use, measuring, pin, print_rounds, tidb_address
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.local.keeper import AGENTS, SINK
@@ -50,13 +51,6 @@ ROUTES = (RoutingRule(".*", "app", r"tbl\d+", "merged", "tbl"),)
 SHARDS_OF = {1: (("s1", "tbl00"), ("s1", "tbl01")), 2: (("s1", "tbl00"), ("s2", "tbl01"))}
 """Number of sources → source and table of each shard."""
 Shards: TypeAlias = Sequence[tuple[str, str]]
-COLUMNS = """
-    id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer INT NOT NULL,
-    status ENUM('new','paid','sent','back') NOT NULL, amount DECIMAL(12,2) NOT NULL,
-    quantity SMALLINT UNSIGNED, email VARCHAR(100), note VARCHAR(255), created DATETIME(3),
-    changed TIMESTAMP(6) NULL, due DATE, score DOUBLE, flag TINYINT(1)
-"""
-KEYS_PER_SHARD = 100_000_000
 ROWS_PER_STATEMENT = 1_000
 LOOK_S = 0.2
 """How often is looked how far it is: what looking costs is taken from what is measured."""

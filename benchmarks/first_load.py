@@ -27,6 +27,7 @@ from typing import Any
 
 import pymysql
 
+from benchmarks.bench_events import COLUMNS
 from benchmarks.bench_measures import Use, between, part_of, usage
 from shardmerge.connectors.access.mysql import connect
 from shardmerge.local.line import Line
@@ -36,12 +37,6 @@ from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS = """
-    id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer INT NOT NULL,
-    status ENUM('new','paid','sent','back') NOT NULL, amount DECIMAL(12,2) NOT NULL,
-    quantity SMALLINT UNSIGNED, email VARCHAR(100), note VARCHAR(255), created DATETIME(3),
-    changed TIMESTAMP(6) NULL, due DATE, score DOUBLE, flag TINYINT(1)
-"""
 FILL = """
     INSERT INTO app.t_{number} WITH RECURSIVE i(n) AS
       (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < {rows})

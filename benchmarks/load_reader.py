@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import pymysql
 from pymysql.cursors import SSCursor
 
+from benchmarks.bench_events import COLUMNS
 from shardmerge.connectors.access.row_pieces import row_pieces
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.other_versions import running_server
@@ -35,12 +36,6 @@ from shardmerge.spark_sink.sources.packed_rows import PackedRows
 from shardmerge.spark_sink.targets.mysql.tasks.encoders import load_lines, packed_lines
 
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS = """
-    id BIGINT UNSIGNED NOT NULL PRIMARY KEY, customer INT NOT NULL,
-    status ENUM('new','paid','sent','back') NOT NULL, amount DECIMAL(12,2) NOT NULL,
-    quantity SMALLINT UNSIGNED, email VARCHAR(100), note VARCHAR(255), created DATETIME(3),
-    changed TIMESTAMP(6) NULL, due DATE, score DOUBLE, flag TINYINT(1)
-"""
 FILL = """
     INSERT INTO bench.t WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < {})
     SELECT n, n % 99991, ELT(1 + n % 4, 'new', 'paid', 'sent', 'back'), n / 7, n % 1000,

@@ -11,10 +11,6 @@ BEGIN = (
     "DROP DATABASE IF EXISTS app", "DROP DATABASE IF EXISTS merged", "CREATE DATABASE app",
     "CREATE DATABASE merged",
 )  # fmt: skip
-BEGIN = (
-    "DROP DATABASE IF EXISTS app", "DROP DATABASE IF EXISTS merged", "CREATE DATABASE app",
-    "CREATE DATABASE merged",
-)  # fmt: skip
 OWN = "(id INT PRIMARY KEY, a VARCHAR(20), b INT)"
 RENAMED = "(id BIGINT UNSIGNED PRIMARY KEY, title VARCHAR(40), c DECIMAL(9,2))"
 MERGED = (
@@ -41,27 +37,6 @@ def divergent(port: int) -> None:
     )
 
 
-DIVERGENT = compared_table(
-    target(f"CREATE TABLE t {MERGED}"),
-    [
-        shard(S1, f"CREATE TABLE t {OWN}"),
-        shard(S2, f"CREATE TABLE t {RENAMED}", title="a#1"),
-    ],
-)
-DIVERGENT = compared_table(
-    target(f"CREATE TABLE t {MERGED}"),
-    [
-        shard(S1, f"CREATE TABLE t {OWN}"),
-        shard(S2, f"CREATE TABLE t {RENAMED}", title="a#1"),
-    ],
-)
-PLANTED = (
-    "UPDATE merged.t SET a = 'other' WHERE id = 7",
-    "UPDATE merged.t SET c = 101.2501, b = 3 WHERE id = 101",
-    "UPDATE merged.t SET a = 'b102 ' WHERE id = 102",
-    "DELETE FROM merged.t WHERE id = 55",
-    "INSERT INTO merged.t VALUES (1000, 'x', 1, 1)",
-)
 DIVERGENT = compared_table(
     target(f"CREATE TABLE t {MERGED}"),
     [
