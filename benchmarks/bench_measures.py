@@ -26,10 +26,11 @@ class Use(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Seconds and use: of what is measured, of the reference beside it."""
+    """Seconds and use: of what is measured, of the reference, of a bound; None without one."""
 
     measured: tuple[float, Mapping[str, Use]]
     reference: tuple[float, Mapping[str, Use]]
+    bound: tuple[float, Mapping[str, Use]] | None = None
 
     def ratio(self) -> float:
         """Of their speeds."""
@@ -175,9 +176,15 @@ def print_ways(events: int, *ways: tuple[str, float, Mapping[str, Use]]) -> None
             print(f"  CPU of {name:<37}{cpu_s:>9.2f}{each:>8.1f} µs, peak {mb:.0f} MB")
 
 
-def print_rounds(events: int, rounds: Sequence[Round], measured: str, reference: str) -> None:
+def print_rounds(
+    events: int, rounds: Sequence[Round], measured: str, reference: str, bound: str = ""
+) -> None:
     """The median round's ways by name, and every round's ratio; of two the better is shown."""
     shown = sorted(rounds, key=Round.ratio)[len(rounds) // 2]
-    print_ways(events, (reference, *shown.reference), (measured, *shown.measured))
+    bounds = [(bound, *shown.bound)] if shown.bound else []
+    print_ways(events, (reference, *shown.reference), (measured, *shown.measured), *bounds)
     told = (f"{r.ratio():.2f} ({r.measured[0]:.1f} s, {r.reference[0]:.1f} s)" for r in rounds)
     print(f"the rounds' ratios: {', '.join(told)}")
+    if bounds:
+        of_bound = (r.reference[0] / r.bound[0] for r in rounds if r.bound)
+        print(f"{bound}: {', '.join(f'{ratio:.2f}' for ratio in of_bound)}")

@@ -166,12 +166,16 @@ class Bench:
         """Fill both tables with the rows from before; no offset is applied any more."""
         self.session.execute(f"DELETE FROM {self.control.table('offsets')}")
         for table in (MERGED, REFERENCE):
-            self.session.execute(f"TRUNCATE TABLE {table.sql}")
-            self.load(table, rows, sorted(rows))
+            self.fill(table, rows)
 
-    def differences(self) -> int:
-        """Rows that are not the same in the target and the reference."""
-        first, second = (f"SELECT * FROM {table.sql}" for table in (MERGED, REFERENCE))
+    def fill(self, table: TargetTable, rows: dict[int, bytes]) -> None:
+        """Make a table have these rows and no others."""
+        self.session.execute(f"TRUNCATE TABLE {table.sql}")
+        self.load(table, rows, sorted(rows))
+
+    def differences(self, table: TargetTable = MERGED) -> int:
+        """Rows that are not the same in a table and the reference."""
+        first, second = (f"SELECT * FROM {each.sql}" for each in (table, REFERENCE))
         count = f"SELECT COUNT(*) FROM ({first} UNION {{}} {second}) AS b"
         every, distinct = (self.session.query(count.format(how))[0][0] for how in ("ALL", ""))
         return int(2 * distinct - every)

@@ -6,9 +6,11 @@ under Spark, and compares the table with what it should hold. The reference is o
 beforehand, onto the same filled table on the same server in the same run: the least that a target
 has to do. Both are done in turn, several times, since a shared machine's speed changes from minute
 to minute: the table shows the round whose ratio is the median one. The first round finds brokers
-and Python workers that have just started. Then the same tasks run once more in one process without
-Spark, with a clock at every stage; and small batches, as they come when there is no backlog, run
-in the driver.
+and Python workers that have just started. A third way in each round are the statements that the
+sink makes, made beforehand, by a connection for each core: what is left when nothing has to be read
+and decoded, or when that is done on other machines. Then the same tasks run once more in one
+process without Spark, with a clock at every stage; and small batches, as they come when there is no
+backlog, run in the driver.
 
     python -m benchmarks.sink_throughput [--events 1000000] [--rows 300000] [--shards 8]
         [--partitions 2] [--mix 60/35/5] [--rounds 5] [--small 100] [--no-stages]
@@ -41,8 +43,17 @@ from benchmarks.bench_measures import (
     print_rounds,
     tidb_address,
 )
+from benchmarks.bench_replay import recorded, replayed
 from benchmarks.bench_rows import event, image, registry
-from benchmarks.bench_target import CORES, REFERENCE, STAGED, Bench, apply_backlog, spark
+from benchmarks.bench_target import (
+    CORES,
+    MERGED,
+    REFERENCE,
+    STAGED,
+    Bench,
+    apply_backlog,
+    spark,
+)
 from shardmerge.connectors.kafka.registry import RegistryAddress
 from shardmerge.local.servers.other_versions import NAMES, RunningServer, running_server
 from shardmerge.local.servers.stack import LocalStack, Ports
@@ -64,7 +75,7 @@ SMALL_ROWS = 100
 
 def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
     """Where the time goes: the same tasks in this process, one core."""
-    bench.load(STAGED, backlog.base, sorted(backlog.base))
+    bench.fill(STAGED, backlog.base)
     topics = backlog.topics[: max(1, STAGE_EVENTS * size.shards // size.events)]
     config = replace(bench.config, pipeline="stages")
     control = ControlStore(bench.session, config.control_database, config.pipeline)
@@ -144,12 +155,15 @@ def measure(
     epoch = bench.control.take_epoch()
     left = sorted(backlog.touched & backlog.rows.keys())
     found: list[Round] = []
+    units = [] if tidb else recorded(bench, size, backlog)
     with spark(bench) as runner:
         for _ in range(rounds):
             bench.refill(backlog.base)
             tasks = bench.tasks(backlog.topics, size.partitions, epoch)
             applied = apply_backlog(bench, runner, tasks)
-            found.append(Round(applied, bench.load(REFERENCE, backlog.rows, left)))
+            reference = bench.load(REFERENCE, backlog.rows, left)
+            bound = replayed(bench, units, backlog.base) if units else None
+            found.append(Round(applied, reference, bound))
     print(
         f"sink throughput, target {version}: {backlog.events:,} events"
         f" ({'/'.join(f'{share:.0%}' for share in size.mix)} insert/update/delete), 12 columns,"
@@ -162,13 +176,15 @@ def measure(
         found,
         f"Kafka to target, Spark local[{CORES}]",
         f"LOAD DATA REPLACE of the final rows{', by 4' if tidb else ', sorted'}",
+        f"the sink's statements alone, by {CORES}",
     )
     gone = [key for key in backlog.base if key not in backlog.rows]
     for first in range(0, len(gone), 1_000):
         some = ", ".join(map(str, gone[first : first + 1_000]))
         bench.session.execute(f"DELETE FROM {REFERENCE.sql} WHERE id IN ({some})")
-    if wrong := bench.differences():
-        sys.exit(f"target and reference differ in {wrong} rows")
+    for table in (MERGED, STAGED) if units else (MERGED,):
+        if wrong := bench.differences(table):
+            sys.exit(f"{table} and the reference differ in {wrong} rows")
     print("target and reference are equal")
     if stages:
         print_stages(bench, size, backlog)
