@@ -1,4 +1,4 @@
-"""Whether the pipeline file gives a source another address than it had when a process began."""
+"""Whether the pipeline file gives a source another address than it had before."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ class MovedSources:
     Args:
         path: Of the file.
         pipeline: What it said when the process began.
+
+    Attributes:
+        pipeline: What it says since the last move, or since the process began.
     """
 
     def __init__(self, path: Path, pipeline: Pipeline) -> None:
-        self._path, self._pipeline = path, pipeline
+        self._path, self.pipeline = path, pipeline
         self._seen = self._text()
 
     def look(self) -> tuple[str, ...]:
@@ -28,10 +31,12 @@ class MovedSources:
         if text == self._seen:
             return ()
         try:
-            found = moved_between(self._pipeline, parse_pipeline(text, os.environ))
+            pipeline = parse_pipeline(text, os.environ)
         except ConfigError:
             return ()  # it is being written, or a variable is not set here
         self._seen = text
+        if found := moved_between(self.pipeline, pipeline):
+            self.pipeline = pipeline
         return found
 
     def _text(self) -> str:

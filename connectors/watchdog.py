@@ -19,8 +19,8 @@ restarted with growing pauses, up to a minute. One that has failed ten times wit
 the same place of its binlog is not restarted any more (a purged binlog does not come back): that is
 logged once, and ends when the place or the reason changes. Every restart is logged with its reason.
 
-When the pipeline file gives a source a higher epoch (``shardmerge source move``), it ends, so that
-whatever started it starts it again with the new addresses.
+When the pipeline file gives a source a higher epoch (``shardmerge source move``), it begins anew
+with the file as it is then.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -195,17 +196,12 @@ class Watchdog:
                 repair.take_in()
         return False
 
-    def run(
-        self, stop: threading.Event, moved: Callable[[], tuple[str, ...]] = tuple
-    ) -> tuple[str, ...]:
+    def run(self, stop: threading.Event, moved: Callable[[], tuple[str, ...]] = tuple) -> None:
         """Look again and again until ``stop`` is set; an unreachable Connect is awaited.
 
         Args:
             stop: See above.
             moved: Which sources have another address now: then ``stop`` is set.
-
-        Returns:
-            These sources.
         """
         log.info("watchdog_started", connectors=self._names)
         while not stop.is_set():
@@ -214,28 +210,19 @@ class Watchdog:
             except (StackError, ContractError) as error:
                 log.warning("watch_failed", watched="connectors", error=error)
             if names := moved():
-                log.warning("sources_moved", sources=names)
+                log.info("sources_moved", sources=names)
                 stop.set()
-                return names
             stop.wait(self._interval_s)
-        return ()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Watch the connectors of a pipeline file until TERM or INT.
 
     Returns:
-        0; 1 when Kafka does not admit us, or a password is not where the file says, or a source was
-        moved; 2 when the file is wrong.
+        0; 1 when Kafka does not admit us, or a password is not where the file says; 2 when the file
+        is wrong.
     """
-    parser = argparse.ArgumentParser(description="Restart failed connectors of a pipeline.")
-    parser.add_argument("--pipeline", type=Path, required=True)
-    parser.add_argument("--interval", type=float, default=3.0, help="seconds between two looks")
-    parser.add_argument("--create", action="store_true", help="make topics and connectors, too")
-    add_log_option(parser)
-    parser.add_argument("--metrics-host", default="127.0.0.1", help="address of the metrics")
-    parser.add_argument("--metrics-port", type=int, default=0, help="their port; 0 for none")
-    options = parser.parse_args(arguments)
+    options = _options(arguments)
     try:
         set_up("watchdog", form=form_of(options.log_format, os.environ))
         pipeline = parse_pipeline(options.pipeline.read_text(), os.environ)
@@ -243,43 +230,81 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ShardMergeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    stop = threading.Event()
+    told, code = threading.Event(), 0
+    while not (told.is_set() or code):
+        stop = threading.Event()
+        _stop_when_told(told, stop)
+        code = _watch(options, moved, stop)
+    return code
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Restart failed connectors of a pipeline.")
+    parser.add_argument("--pipeline", type=Path, required=True)
+    parser.add_argument("--interval", type=float, default=3.0, help="seconds between two looks")
+    parser.add_argument("--create", action="store_true", help="make topics and connectors, too")
+    add_log_option(parser)
+    parser.add_argument("--metrics-host", default="127.0.0.1", help="address of the metrics")
+    parser.add_argument("--metrics-port", type=int, default=0, help="their port; 0 for none")
+    return parser.parse_args(arguments)
+
+
+def _stop_when_told(told: threading.Event, stop: threading.Event) -> None:
+    """Set both at TERM or INT; ``stop`` at once if ``told`` is set already."""
+
+    def end(*_: object) -> None:
+        told.set()
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, end)
+    if told.is_set():
+        stop.set()
+
+
+def _watch(options: argparse.Namespace, moved: MovedSources, stop: threading.Event) -> int:
+    """Watch until ``stop`` is set, or until a source was moved; returns an exit code."""
+    pipeline = moved.pipeline
     names = [connector_name(pipeline, source) for source in pipeline.sources]
-    try:
-        if options.create:
-            check_admitted(pipeline.kafka)
-        rest, *others = (ConnectRest.of(pipeline.connect, patience_s=10.0) for _ in range(4))
-        repairs = repairs_of(pipeline, rest)
-        rereads = RereadWatch(pipeline, others[0], repairs)
-        readings = ReadingWatch(pipeline, others[1], repairs)
-        runs = [partial(watch.run, stop, options.interval) for watch in (rereads, readings)]
-        if options.create:
-            runs.append(partial(MakingWatch(pipeline, others[2], repairs).run, stop))
-    except ShardMergeError as error:
-        log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
-        return 1
-    watchdog = Watchdog(rest, names, options.interval, repairs)
-    stop_metrics: Callable[[], None] = lambda: None  # noqa: E731 - what ends nothing
-    if options.metrics_port:
+    with ExitStack() as used:
         try:
-            stop_metrics = serve(
-                watchdog.states.samples, options.metrics_host, options.metrics_port
+            if options.create:
+                check_admitted(pipeline.kafka)
+            rest, *others = (
+                used.enter_context(closing(ConnectRest.of(pipeline.connect, patience_s=10.0)))
+                for _ in range(4)
             )
+            repairs = repairs_of(pipeline, rest)
+            for repair in repairs.values():
+                used.callback(repair.close)
+            rereads = RereadWatch(pipeline, others[0], repairs)
+            readings = ReadingWatch(pipeline, others[1], repairs)
+            runs = [partial(watch.run, stop, options.interval) for watch in (rereads, readings)]
+            if options.create:
+                runs.append(partial(MakingWatch(pipeline, others[2], repairs).run, stop))
         except ShardMergeError as error:
-            print(f"error: {error}", file=sys.stderr)
-            return 2
-    beside = [threading.Thread(target=run) for run in runs]
-    for thread in beside:
-        thread.start()
-    has_moved = watchdog.run(stop, moved.look)
-    stop_metrics()
-    for thread in beside:
-        thread.join()
-    for repair in repairs.values():
-        repair.close()
-    return 1 if has_moved else 0
+            log.error("watchdog_failed", error=error)  # noqa: TRY400 - expected: no traceback
+            return 1
+        watchdog = Watchdog(rest, names, options.interval, repairs)
+        if options.metrics_port:
+            samples, host, port = (
+                watchdog.states.samples,
+                options.metrics_host,
+                options.metrics_port,
+            )
+            try:
+                used.callback(serve(samples, host, port))
+            except ShardMergeError as error:
+                print(f"error: {error}", file=sys.stderr)
+                return 2
+        for run in runs:
+            thread = threading.Thread(target=run)
+            thread.start()
+            used.callback(thread.join)
+        # The first to be called: also after an error the threads end.
+        used.callback(stop.set)
+        watchdog.run(stop, moved.look)
+    return 0
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ class MovedSource:
         state: Of the connector at the end, such as ``RUNNING``; "" when it was not touched.
         findings: Faults first. With a fault the move is refused.
         restart: The parts that somebody must start again with the new file, if they run:
-            ``validator`` is ``shardmerge validate`` with ``--continuous``. (The watchdog ends by
-            itself when its file changes, so that it is started again.)
+            ``validator`` is ``shardmerge validate`` with ``--continuous``. (The watchdog takes
+            up a file in which a source was moved by itself.)
     """
 
     source: str

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pymysql
 import pytest
@@ -19,6 +21,7 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import ShardId
@@ -28,6 +31,7 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.spark_sink.rows.decoding.row_envelope import decode_row
 from tests.moved_source import moved
+from tests.running import wait_for
 
 from .conftest import Reader
 
@@ -104,6 +108,7 @@ def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
         codes = [each.code for each in refused.findings]
         assert codes == ["SM-6601", "SM-6603", "SM-6613"]
         assert all(each.text.endswith(f":{missing}") for each in refused.findings if each.fault)
+        watchdog = watched(own_stack, tmp_path / "moved.toml")
         old("INSERT INTO app.t VALUES (3, 3), (33, 33)")
         events += [rows.next(), rows.next()]  # the connector runs on as before
 
@@ -116,6 +121,7 @@ def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
         new("INSERT INTO app.t VALUES (4, 4)")
         assert moved(tmp_path, pipeline, ports.source2).outcome == "moved"
         assert moved(tmp_path, pipeline, ports.source2).outcome == "there already"
+        watchdog.until_begun_anew()
         new("ALTER TABLE app.t ADD b INT")
         new("INSERT INTO app.t VALUES (5, 5, 5)")
         events += [rows.next(), rows.next(), rows.next()]
@@ -133,6 +139,45 @@ def test_a_replica_that_takes_over_is_read_on_behind_its_predecessor(
     assert isinstance(table, TableSchema), table
     assert [column.name for column in table.columns] == ["id", "a", "b"]
     assert places[-2] < changed[-1] < places[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningWatchdog:
+    """The watchdog of a pipeline file, as a process of a stack."""
+
+    stack: LocalStack
+    pid: int
+    metrics: str
+
+    @property
+    def log(self) -> str:
+        """What it has told."""
+        return self.stack.supervisor.log_path("watchdog").read_text(encoding="utf-8")
+
+    def until_begun_anew(self) -> None:
+        """Wait until it has taken up the file in which a source was moved, in the same process."""
+        wait_for(lambda: self.log.count("watchdog_started") == 2, "watch of the moved source")
+        assert "sources_moved sources=" in self.log
+        assert self.stack.status()["watchdog"] == self.pid
+        with urlopen(self.metrics, timeout=5) as answer:
+            assert "shardmerge_connector_" in answer.read().decode()
+
+
+def watched(stack: LocalStack, file: Path) -> RunningWatchdog:
+    """Start the watchdog of a pipeline file."""
+    port, log = Ports.free().kafka, stack.supervisor.log_path("watchdog")
+    command = (sys.executable, "-P", "-m", "shardmerge.connectors.watchdog", "--interval", "1")
+    stack.add(
+        ProcessSpec(
+            "watchdog",
+            (*command, "--pipeline", str(file), "--metrics-port", str(port)),
+            health=lambda: None if "watchdog_started" in log.read_text() else "not started",
+            start_timeout_s=120,
+        )
+    )
+    return RunningWatchdog(
+        stack, stack.status()["watchdog"] or 0, f"http://127.0.0.1:{port}/metrics"
+    )
 
 
 def folded(

@@ -44,5 +44,18 @@ def test_a_file_that_cannot_be_read_now_tells_nothing(tmp_path: Path) -> None:
     assert moved.look() == ()
     file.unlink()
     assert moved.look() == ()
+    assert moved.pipeline == made
     file.write_text(text, encoding="utf-8")
     assert moved.look() == ("s1",)
+    assert moved.pipeline.sources[0].epoch == 1
+    assert moved.look() == ()
+
+
+def test_each_move_is_told_once(tmp_path: Path) -> None:
+    file, made = tmp_path / "p.toml", pipeline()
+    file.write_text(pipeline_text(made), encoding="utf-8")
+    moved = MovedSources(file, made)
+    for epoch in (1, 2):
+        file.write_text(pipeline_text(with_first(made, epoch=epoch)), encoding="utf-8")
+        assert moved.look() == ("s1",)
+        assert moved.look() == ()

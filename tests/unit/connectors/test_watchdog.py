@@ -267,15 +267,15 @@ def test_a_connector_that_was_interrupted_before_it_had_a_place_begins_anew(
     assert repair.asked == ["begin anew"] and worker.asked("POST") == []
 
 
-def test_the_watchdog_ends_when_a_source_was_moved(
+def test_a_look_ends_the_watch_when_a_source_was_moved(
     worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker.on("GET", "/connectors/c/status", (200, status("RUNNING", "RUNNING")))
     looks = iter([(), ("s1",)])
     stop = threading.Event()
 
-    with caplog.at_level(logging.WARNING):
-        assert Watchdog(rest, ["c"], 0.01).run(stop, lambda: next(looks)) == ("s1",)
+    with caplog.at_level(logging.INFO):
+        Watchdog(rest, ["c"], 0.01).run(stop, lambda: next(looks))
 
     assert stop.is_set(), "the watches beside it end, too"
     assert "sources_moved" in caplog.text
