@@ -48,7 +48,7 @@ from shardmerge.connectors.metrics.endpoint import serve
 from shardmerge.connectors.repair.source_repair import SourceRepair, repairs_of
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.whole.reading_watch import ReadingWatch
-from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
+from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
 from .making_watch import MakingWatch
@@ -99,7 +99,7 @@ class Watchdog:
     def look(self, now_s: float) -> tuple[str, ...]:
         """Look at every connector once, and restart or repair those that failed.
 
-        If one does not answer, the others are looked at nevertheless.
+        If something goes wrong with one, the others are looked at nevertheless.
 
         Args:
             now_s: A monotonic clock's time.
@@ -110,18 +110,21 @@ class Watchdog:
         Raises:
             StackError: Connect, Kafka or a source did not answer.
             ContractError: A connector's topics hold what it did not write.
+            ConfigError: A password or a file is not where the pipeline file says.
         """
         restarted = []
-        unanswered: StackError | ContractError | None = None
+        failures: list[Exception] = []
         for name in self._names:
             try:
                 if self._look_at(name, now_s):
                     self.states.restarted(name)
                     restarted.append(name)
-            except (StackError, ContractError) as error:
-                unanswered = error
-        if unanswered is not None:
-            raise unanswered
+            except Exception as error:
+                failures.append(error)
+        for further in failures[1:]:
+            _tell(further)
+        if failures:
+            raise failures[0]
         return tuple(restarted)
 
     def _look_at(self, name: str, now_s: float) -> bool:
@@ -160,9 +163,11 @@ class Watchdog:
         restarts.begun(now_s)
         try:
             outcome = self._attend(name, status, repair)
-        except StackError as error:
+        except ShardMergeError as error:
             if error.code == _CONNECT_UNANSWERED:
                 restarts.unanswered(now_s)
+            else:
+                restarts.not_restarted()
             raise
         if outcome is Attended.HELD:
             restarts.not_restarted()
@@ -197,7 +202,10 @@ class Watchdog:
         return False
 
     def run(self, stop: threading.Event, moved: Callable[[], tuple[str, ...]] = tuple) -> None:
-        """Look again and again until ``stop`` is set; an unreachable Connect is awaited.
+        """Look again and again until ``stop`` is set, even if something does not answer.
+
+        A defect of our own is logged with its traceback, and the watch goes on: without it no
+        connector would be started again.
 
         Args:
             stop: See above.
@@ -207,12 +215,19 @@ class Watchdog:
         while not stop.is_set():
             try:
                 self.look(time.monotonic())
-            except (StackError, ContractError) as error:
-                log.warning("watch_failed", watched="connectors", error=error)
+            except Exception as error:
+                _tell(error)
             if names := moved():
                 log.info("sources_moved", sources=names)
                 stop.set()
             stop.wait(self._interval_s)
+
+
+def _tell(error: Exception) -> None:
+    if isinstance(error, ShardMergeError):
+        log.warning("watch_failed", watched="connectors", error=error)
+    else:
+        log.error("watch_broken", watched="connectors", exc_info=error)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -15,7 +15,7 @@ from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.watchdog import Watchdog
 from shardmerge.schemas.ddl.changes import TableName
-from shardmerge.schemas.model.errors import ContractError, StackError
+from shardmerge.schemas.model.errors import ConfigError, ContractError, StackError
 from shardmerge.schemas.model.position import SourcePosition
 from tests.unit.connectors.connect.test_connect_rest import status
 from tests.unit.connectors.worker import Worker
@@ -209,6 +209,82 @@ def test_one_connector_that_cannot_be_brought_on_does_not_keep_the_others(
         Watchdog(rest, ["a", "b"], 1.0, repairs).look(0.0)
 
     assert well.asked == ["attend b"]
+
+
+class Broken(Repair):
+    """Fails in another way than expected at its first look."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.errors = [error]
+
+    def see_gtid_mode(self) -> None:
+        if self.errors:
+            raise self.errors.pop()
+
+
+@pytest.mark.parametrize(
+    ("error", "event"),
+    [
+        (ConfigError("the password is not there", code="SM-5206"), "watch_failed"),
+        (ValueError("no JSON"), "watch_broken"),
+    ],
+)
+def test_no_error_at_one_connector_ends_the_watch_or_keeps_the_others(
+    worker: Worker,
+    rest: ConnectRest,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    event: str,
+) -> None:
+    for name in ("a", "b"):
+        worker.on("GET", f"/connectors/{name}/status", FAILED)
+        worker.on("GET", f"/connectors/{name}/offsets", offset(4))
+    broken, well = Broken(error), Repair()
+    repairs = {"a": cast(SourceRepair, broken), "b": cast(SourceRepair, well)}
+    stop, asked = threading.Event(), []
+
+    def moved() -> tuple[str, ...]:
+        asked.append(list(well.asked))
+        if len(asked) == 2:
+            stop.set()
+        return ()
+
+    Watchdog(rest, ["a", "b"], 0.01, repairs).run(stop, moved)
+
+    assert asked[0] == ["attend b"], "the other one, in the same look"
+    assert len(asked) == 2, "and another look came"
+    assert event in caplog.text and str(error.args[0]) in caplog.text
+
+
+def test_each_connectors_error_is_told(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    repairs = {
+        name: cast(SourceRepair, Broken(ConfigError(f"no password of {name}", code="SM-5206")))
+        for name in ("a", "b")
+    }
+    with pytest.raises(ConfigError, match="no password of a"):
+        Watchdog(rest, ["a", "b"], 1.0, repairs).look(0.0)
+    assert "no password of b" in caplog.text
+
+
+def test_what_restarted_nothing_is_no_fruitless_restart(
+    worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka does not answer the watchdog, and Connect runs on: when it does, it is restarted."""
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    repair = Repair(StackError("no broker answers", code="SM-4101"))
+    watchdog = watchdog_of(rest, repair)
+
+    for number in range(20):
+        with pytest.raises(StackError, match="no broker answers"):
+            watchdog.look(100.0 * number)
+    repair.outcome = Attended.RESTARTED
+
+    assert watchdog.look(2000.0) == ("c",)
+    assert "connector_given_up" not in caplog.text
 
 
 def test_a_repair_that_another_process_began_is_taken_up(
