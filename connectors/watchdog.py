@@ -113,18 +113,19 @@ class Watchdog:
             ConfigError: A password or a file is not where the pipeline file says.
         """
         restarted = []
-        failures: list[Exception] = []
+        first: Exception | None = None
         for name in self._names:
             try:
                 if self._look_at(name, now_s):
                     self.states.restarted(name)
                     restarted.append(name)
             except Exception as error:
-                failures.append(error)
-        for further in failures[1:]:
-            _tell(further)
-        if failures:
-            raise failures[0]
+                if first is None:
+                    first = error
+                else:
+                    _tell(error)
+        if first is not None:
+            raise first
         return tuple(restarted)
 
     def _look_at(self, name: str, now_s: float) -> bool:
@@ -224,10 +225,11 @@ class Watchdog:
 
 
 def _tell(error: Exception) -> None:
+    """Log the error that is handled."""
     if isinstance(error, ShardMergeError):
         log.warning("watch_failed", watched="connectors", error=error)
     else:
-        log.error("watch_broken", watched="connectors", exc_info=error)
+        log.exception("watch_broken", watched="connectors")
 
 
 def main(arguments: list[str] | None = None) -> int:
