@@ -27,7 +27,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
@@ -44,6 +43,7 @@ from aiokafka.errors import (
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest
 from aiokafka.protocol.produce import ProduceRequest
 
+from shardmerge.connectors.clock import boot_s
 from shardmerge.connectors.event_log import logger
 
 from .standstill import EXIT_CODE
@@ -79,14 +79,14 @@ class Membership:
 
     Args:
         sure_s: See the function.
-        clock: Gives seconds.
+        clock: Gives seconds, and goes on while the process or the machine stands still.
         end: Ends the process.
     """
 
     def __init__(
         self,
         sure_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boot_s,
         end: Callable[[int], object] = os._exit,
     ) -> None:
         self._sure_s, self._clock, self._end = sure_s, clock, end

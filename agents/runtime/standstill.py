@@ -17,6 +17,7 @@ from typing import Any
 
 from aiokafka.conn import AIOKafkaConnection
 
+from shardmerge.connectors.clock import boot_s
 from shardmerge.connectors.event_log import logger
 
 log = logger(__name__)
@@ -31,14 +32,14 @@ class Standstill:
 
     Args:
         limit_s: How long it may; see ``limit``.
-        clock: Gives seconds, and goes on while the process stands still.
+        clock: Gives seconds, and goes on while the process or the machine stands still.
         end: Ends the process.
     """
 
     def __init__(
         self,
         limit_s: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = boot_s,
         end: Callable[[int], object] = os._exit,
     ) -> None:
         self._limit_s, self._clock, self._end = limit_s, clock, end

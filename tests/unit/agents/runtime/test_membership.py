@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,6 +78,20 @@ def test_a_worker_is_sure_from_when_an_answered_heartbeat_was_sent(group: Group)
     found.append(group.membership.is_sure)
     assert found == [False, True, True, False, True]
     assert group.ends == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has CLOCK_BOOTTIME")
+def test_a_worker_is_not_sure_when_its_machine_was_suspended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = {time.CLOCK_BOOTTIME: 5_000.0}
+    monkeypatch.setattr(time, "clock_gettime", now.__getitem__)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    membership = Membership(3.0)
+    membership.hears(HEARTBEAT, said(NoError), membership.sends(HEARTBEAT))
+    assert membership.is_sure
+    now[time.CLOCK_BOOTTIME] += 3.1
+    assert not membership.is_sure
 
 
 def test_partitions_are_kept_while_the_group_joins_again(group: Group) -> None:

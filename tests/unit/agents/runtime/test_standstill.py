@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+import time
+
 import pytest
 from aiokafka.conn import AIOKafkaConnection
 
@@ -14,6 +17,20 @@ def test_a_process_ends_that_stood_still_for_longer_than_it_may(
     ends: list[int] = []
     Standstill(3.85, lambda: next(times), ends.append).check("before-put")
     assert ends == ended
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has CLOCK_BOOTTIME")
+def test_a_suspend_of_the_machine_is_a_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = {time.CLOCK_BOOTTIME: 5_000.0}
+    monkeypatch.setattr(time, "clock_gettime", now.__getitem__)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    ends: list[int] = []
+    standstill = Standstill(3.85, end=ends.append)
+    standstill.check()
+    assert ends == []
+    now[time.CLOCK_BOOTTIME] += 3.9
+    standstill.check()
+    assert ends == [EXIT_CODE]
 
 
 def test_the_limit_leaves_room_for_the_last_heartbeat() -> None:
