@@ -15,12 +15,12 @@ from urllib.parse import parse_qs
 
 import faust
 import pytest
+from aiokafka.errors import KafkaConnectionError
 from faust.auth import OAuthCredentials
 
 from shardmerge.agents.runtime.credentials import faust_settings
-from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
-from shardmerge.schemas.model.errors import StackError
-from shardmerge.schemas.pipeline.kafka_client import parse_client
+from shardmerge.connectors.access.aiokafka_arguments import TokenProvider, aiokafka_arguments
+from shardmerge.schemas.pipeline.kafka_client import aiokafka_client, parse_client
 from shardmerge.schemas.pipeline.settings import Kafka
 from tests.unit.connectors.access.certificates import authority
 
@@ -94,30 +94,103 @@ def test_a_token_is_asked_for_once_in_its_life() -> None:
     ]
 
 
-def test_an_endpoint_without_a_token_is_an_error() -> None:
+def test_an_endpoint_without_a_token_is_an_error_after_which_aiokafka_tries_again() -> None:
     with (
         _endpoint({"error": "invalid_client"}) as (url, _),
-        pytest.raises(StackError, match="gives no token") as refused,
+        pytest.raises(KafkaConnectionError, match=r"SM-4112: .* gives no token") as refused,
     ):
         asyncio.run(_provider(url).token())
+    assert refused.value.retriable
     assert "geheim" not in str(refused.value)
 
 
-def _provider(url: str) -> Any:
-    found = kafka(
+class Clock:
+    """A clock that the test moves."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+FAILURES = [
+    {"error": "invalid_client"},
+    {"access_token": "new", "expires_in": "soon"},
+    {"access_token": "new", "expires_in": None},
+    ["new"],
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=str)
+def test_a_token_is_used_to_its_end_while_no_new_one_can_be_had(
+    failure: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    with _endpoint({"access_token": "old", "expires_in": 300}, failure) as (url, asked):
+        provider = TokenProvider(aiokafka_client(_with_tokens(url).client), clock)
+        found = [asyncio.run(provider.token())]
+        for clock.now in (1_239.9, 1_240.0, 1_241.0, 1_299.9):
+            found.append(asyncio.run(provider.token()))
+        assert found == ["old"] * 5
+        assert len(asked) == 3, "after a failure some seconds pass until it is asked again"
+        assert caplog.text.count("token_delayed") == 2
+        clock.now = 1_300.0
+        for _ in range(2):  # nothing is left to be used: each connection asks
+            with pytest.raises(KafkaConnectionError, match="SM-4112"):
+                asyncio.run(provider.token())
+        assert len(asked) == 5
+    assert "geheim" not in caplog.text
+
+
+def test_a_token_is_got_again_when_the_endpoint_is_back() -> None:
+    clock = Clock()
+    gone: dict[str, str] = {}
+    answers = {"access_token": "old", "expires_in": 300}, gone, {"access_token": "new"}
+    with _endpoint(*answers) as (url, _):
+        provider = TokenProvider(aiokafka_client(_with_tokens(url).client), clock)
+        found = []
+        for clock.now in (1_000.0, 1_250.0, 1_290.0):
+            found.append(asyncio.run(provider.token()))
+    assert found == ["old", "old", "new"]
+
+
+def test_a_secret_that_is_not_there_for_a_while_is_no_other_error_than_an_endpoint(
+    tmp_path: Path,
+) -> None:
+    clock, secret = Clock(), tmp_path / "secret"
+    secret.write_text("geheim")
+    with _endpoint({"access_token": "old", "expires_in": 300}) as (url, _):
+        access = _with_tokens(url, secret=f"file:{secret}")
+        provider = TokenProvider(aiokafka_client(access.client), clock)
+        assert asyncio.run(provider.token()) == "old"
+        secret.unlink()
+        clock.now = 1_250.0
+        assert asyncio.run(provider.token()) == "old"
+        clock.now = 1_300.0
+        with pytest.raises(KafkaConnectionError, match="SM-"):
+            asyncio.run(provider.token())
+
+
+def _with_tokens(url: str, secret: str = "geheim") -> Kafka:
+    return kafka(
         security_protocol="sasl__plaintext".replace("__", "_"),
         sasl_mechanism="OAUTHBEARER",
         sasl_oauthbearer_token_endpoint_url=url,
         sasl_oauthbearer_client_id="me",
-        sasl_oauthbearer_client_secret="geheim",
+        sasl_oauthbearer_client_secret=secret,
         sasl_oauthbearer_scope="kafka",
     )
+
+
+def _provider(url: str) -> Any:
+    found = _with_tokens(url)
     assert isinstance(faust_settings(found)["broker_credentials"], OAuthCredentials)
     return aiokafka_arguments(found)["sasl_oauth_token_provider"]
 
 
 @contextmanager
-def _endpoint(answer: object) -> Iterator[tuple[str, list[tuple[str, dict[str, list[str]]]]]]:
+def _endpoint(*answers: object) -> Iterator[tuple[str, list[tuple[str, dict[str, list[str]]]]]]:
+    """An endpoint with these answers, the last one again and again, and what it was asked."""
     asked: list[tuple[str, dict[str, list[str]]]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -127,6 +200,7 @@ def _endpoint(answer: object) -> Iterator[tuple[str, list[tuple[str, dict[str, l
             asked.append((user, parse_qs(body)))
             self.send_response(200)
             self.end_headers()
+            answer = answers[min(len(asked), len(answers)) - 1]
             self.wfile.write(json.dumps(answer).encode())
 
         def log_message(self, format: str, *args: object) -> None:
