@@ -143,14 +143,22 @@ class TableCopies:
 
     async def _run(self, partitions: Mapping[TP, Any]) -> None:
         try:
-            while True:
+            while self._is_wanted():
                 try:
                     await self._copy(partitions)
                 except KafkaError as error:
                     log.warning("copies_delayed", error=error)
-                    await asyncio.sleep(PAUSE_S)
+                    if self._is_wanted():
+                        await asyncio.sleep(PAUSE_S)
         except Exception as error:
             await self._crash(error)
+
+    def _is_wanted(self) -> bool:
+        """Whether the task that asks is to go on.
+
+        A cancellation can be lost in aiokafka: it takes one for its own, or raises another error.
+        """
+        return self._task is asyncio.current_task()
 
     async def _copy(self, partitions: Mapping[TP, Any]) -> None:
         started = time.monotonic()
@@ -162,7 +170,7 @@ class TableCopies:
             for tp, table in partitions.items():
                 consumer.seek(tp, first_missing(await _persisted(table, tp), ends[tp], tp))
             behind, copied = set(partitions), 0
-            while True:
+            while self._is_wanted():
                 batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=BATCH_RECORDS)
                 for tp, records in batches.items():
                     apply(partitions[tp], records)
@@ -177,7 +185,7 @@ class TableCopies:
                             seconds=round(time.monotonic() - started, 1),
                         )
         finally:
-            await consumer.stop()
+            await _stopped(consumer)
 
     def _aiokafka_consumer(self) -> Any:
         return AIOKafkaConsumer(
@@ -187,6 +195,14 @@ class TableCopies:
             auto_offset_reset="earliest",
             max_partition_fetch_bytes=BATCH_BYTES,
         )
+
+
+async def _stopped(consumer: Any) -> None:
+    try:
+        await consumer.stop()
+    except KafkaError as error:
+        # It must not take the place of the reason for which the consumer is stopped.
+        log.warning("copies_unclosed", error=error)
 
 
 def apply(table: Any, records: Sequence[Any]) -> None:

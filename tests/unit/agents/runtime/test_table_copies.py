@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class ListConsumer:
     """Reads some records at a time off a list; ``stopped`` counts."""
 
     stopped = 0
+    polls = 0
 
     def __init__(self, records: Sequence[Record], failures: int = 0) -> None:
         self._records, self._failures = records, failures
@@ -61,6 +63,7 @@ class ListConsumer:
 
     async def getmany(self, *, timeout_ms: int, max_records: int) -> dict[TP, list[Record]]:
         del timeout_ms
+        self.polls += 1
         await asyncio.sleep(0)
         found: dict[TP, list[Record]] = {}
         for tp, position in self._positions.items():
@@ -202,6 +205,82 @@ def test_a_broker_that_is_away_delays_the_copies(
     assert caplog.text.count("copies_delayed") == 2
     assert ListConsumer.stopped - before == 3
     assert rows(table) == made_by(records)
+
+
+class FailingConsumer(ListConsumer):
+    """Cannot be stopped without an error, as when aiokafka's fetching has ended with one."""
+
+    async def stop(self) -> None:
+        await super().stop()
+        raise KafkaConnectionError("cannot be stopped")
+
+
+class DeafConsumer(ListConsumer):
+    """Takes the first cancellation for itself, as aiokafka can, and goes on."""
+
+    async def getmany(self, *, timeout_ms: int, max_records: int) -> dict[TP, list[Record]]:
+        if not self.polls:
+            with contextlib.suppress(asyncio.CancelledError):
+                self.polls += 1
+                await asyncio.sleep(60)
+        return await super().getmany(timeout_ms=timeout_ms, max_records=max_records)
+
+
+class LostConsumer(DeafConsumer):
+    """Takes the first cancellation for itself, and fails."""
+
+    async def position(self, tp: TP) -> int:
+        raise KafkaConnectionError(f"no broker for {tp}")
+
+
+@pytest.mark.parametrize("kind", [FailingConsumer, DeafConsumer, LostConsumer])
+def test_the_copying_ends_when_told_whatever_the_consumer_does(
+    tmp_path: Path, kind: type[ListConsumer], caplog: pytest.LogCaptureFixture
+) -> None:
+    tp, table = tracker_partition(the_app(tmp_path))
+    records = changelog(tp, 8, 1)
+    before = ListConsumer.stopped
+
+    async def play() -> None:
+        consumer = kind(records)
+        copies = TableCopies(Kafka("none:1"), table.app.crash, lambda: consumer)
+        await copies.follow({tp: table})
+        while not consumer.polls:
+            await asyncio.sleep(0)
+        (task,) = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait_for(copies.stop(), 1)
+        assert task.done()
+
+    asyncio.run(play())
+    assert ListConsumer.stopped - before == 1
+    assert caplog.text.count("cannot be stopped") == (kind is FailingConsumer)
+
+
+def test_a_consumer_that_cannot_be_stopped_does_not_hide_why_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tp, table = tracker_partition(the_app(tmp_path))
+    records = changelog(tp, 8, 1)
+    crashed: list[BaseException] = []
+
+    async def crash(error: BaseException) -> None:
+        crashed.append(error)
+
+    def broken(*_: Any) -> None:
+        raise OSError("no space left")
+
+    async def play() -> None:
+        monkeypatch.setattr(type(table.data), "set_persisted_offset", broken)
+        copies = TableCopies(Kafka("none:1"), crash, lambda: FailingConsumer(records))
+        await copies.follow({tp: table})
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            if crashed:
+                break
+        await asyncio.wait_for(copies.stop(), 1)
+
+    asyncio.run(play())
+    assert [str(error) for error in crashed] == ["no space left"]
 
 
 def test_a_worker_copies_what_it_was_not_given(tmp_path: Path) -> None:
