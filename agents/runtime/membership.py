@@ -15,7 +15,10 @@ Theory of operation:
    seconds or more. The session begins when the broker gets a heartbeat.
 4. When the broker says that it does not know the worker any more, the process ends. So what waits
    in the producer never goes out: it may be older than what another worker has written.
-5. A worker that ends waits for nothing: what it may not send by then fails. What this was made of
+5. aiokafka tells some errors of the group to whoever reads records, such as one at which it sends
+   no heartbeats any more, and waits until they are taken. Faust never takes them. So the process
+   ends, if it does not do so by itself.
+6. A worker that ends waits for nothing: what it may not send by then fails. What this was made of
    is not committed, so another worker, or the next start, makes it again.
 
 What is left: a broker that has received a record, and needs longer than the rest of the session
@@ -24,6 +27,7 @@ until it appends it; and a proxy before the broker that keeps bytes longer than 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import sys
@@ -57,6 +61,10 @@ KERNEL_S = 3.5
 Its first retransmission counts, up to half a second later. A packet that has no address of its next
 hop waits for it three seconds more: ``mcast_solicit`` and ``retrans_time_ms`` of arp(7). Measured.
 """
+
+
+BROKEN_S = 5.0
+"""How long a worker may live on after an error of its group that nobody takes."""
 
 
 def heartbeat_s(session_timeout_s: float) -> float:
@@ -118,6 +126,11 @@ class Membership:
         elif isinstance(request, HeartbeatRequest) and found <= _STILL_IN:
             self._answered = sent
 
+    def broken(self, error: BaseException) -> None:
+        """End the process after an error with which it can be in no group."""
+        log.error("membership_broken", error=error)
+        self._end(EXIT_CODE)
+
     def _lost(self) -> None:
         since = 0.0 if self._answered is None else self._clock() - self._answered
         log.error("membership_lost", seconds=round(since, 1))
@@ -148,6 +161,7 @@ def guard_group(
     """
     send_req, join = GroupCoordinator._send_req, CoordinatorGroupRebalance.perform_group_join
     connect, send = AIOKafkaConnection.connect, AIOKafkaConnection.send
+    push_error = GroupCoordinator._push_error_to_user
 
     @wraps(send_req)
     async def told(coordinator: Any, request: Any) -> Any:
@@ -163,6 +177,13 @@ def guard_group(
             # aiokafka would send the first one after an interval.
             await rebalance._coordinator._do_heartbeat()
         return found
+
+    @wraps(push_error)
+    async def told_to_nobody(coordinator: Any, error: BaseException) -> None:
+        try:
+            await asyncio.wait_for(push_error(coordinator, error), BROKEN_S)
+        except TimeoutError:
+            membership.broken(error)
 
     @wraps(connect)
     async def connected(connection: Any) -> Any:
@@ -181,6 +202,7 @@ def guard_group(
         return send(connection, request, *arguments, **options)
 
     GroupCoordinator._send_req = told
+    GroupCoordinator._push_error_to_user = told_to_nobody
     CoordinatorGroupRebalance.perform_group_join = joined
     AIOKafkaConnection.connect = connected
     AIOKafkaConnection.send = sent_while_sure

@@ -11,6 +11,7 @@ import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance, GroupCoordinator
 from aiokafka.errors import (
+    GroupAuthorizationFailedError,
     IllegalGenerationError,
     NodeNotReadyError,
     NoError,
@@ -35,6 +36,7 @@ from shardmerge.agents.runtime.membership import (
 from shardmerge.agents.runtime.settings import AgentSettings
 from shardmerge.agents.runtime.standstill import EXIT_CODE
 
+MODULE = "shardmerge.agents.runtime.membership"
 HEARTBEAT = HeartbeatRequest("g", 1, "m")
 JOIN = JoinGroupRequest("g", 6_000, 60_000, "m", None, "consumer", [])
 LEAVE = LeaveGroupRequest("g", "m")
@@ -157,6 +159,49 @@ def test_the_kernel_drops_what_does_not_arrive_in_time() -> None:
         assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 2_000
 
 
+def keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take back at the end what ``guard_group`` replaces."""
+    for owner, name in (
+        (GroupCoordinator, "_send_req"),
+        (GroupCoordinator, "_push_error_to_user"),
+        (CoordinatorGroupRebalance, "perform_group_join"),
+        (AIOKafkaConnection, "connect"),
+        (AIOKafkaConnection, "send"),
+    ):
+        monkeypatch.setattr(owner, name, getattr(owner, name))
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_worker_ends_after_an_error_of_its_group_that_nobody_takes(
+    group: Group,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_taken: bool,
+) -> None:
+    keep(monkeypatch)
+    monkeypatch.setattr(f"{MODULE}.BROKEN_S", 0.05)
+    guard_group(group.membership, 2.0)
+    told: list[BaseException] = []
+
+    async def play() -> None:
+        coordinator: Any = SimpleNamespace(
+            _subscription=SimpleNamespace(abort_waiters=told.append),
+            _closing=asyncio.get_running_loop().create_future(),
+        )
+        error = GroupAuthorizationFailedError("g")
+        waiting = asyncio.ensure_future(GroupCoordinator._push_error_to_user(coordinator, error))
+        await asyncio.sleep(0)
+        if is_taken:
+            coordinator._error_consumed_fut.set_result(None)
+        await waiting
+
+    asyncio.run(play())
+    assert [type(error) for error in told] == [GroupAuthorizationFailedError]
+    assert group.ends == ([] if is_taken else [EXIT_CODE])
+    assert ("membership_broken" in caplog.text) is not is_taken
+
+
 def test_records_wait_until_a_heartbeat_was_answered(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +217,7 @@ def test_records_wait_until_a_heartbeat_was_answered(
 
     monkeypatch.setattr(CoordinatorGroupRebalance, "perform_group_join", joins)
     monkeypatch.setattr(GroupCoordinator, "_send_req", answered)
-    monkeypatch.setattr(AIOKafkaConnection, "connect", AIOKafkaConnection.connect)
+    keep(monkeypatch)
     monkeypatch.setattr(AIOKafkaConnection, "send", lambda _, request: sent.append(request))
     ends: list[bool] = []
     guard_group(group.membership, 2.0, lambda: bool(ends))
