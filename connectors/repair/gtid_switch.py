@@ -62,7 +62,8 @@ class GtidSwitch:
         self._fitted = ""
         """The mode that the running connector's offset is known to fit; "": none."""
         self._was_off = False
-        """Whether the mode was another than ON since the connector was last seen to run."""
+        """Whether the mode was another than ON since the connector was last seen to run, or its
+        offset was seen to lack GTIDs."""
         self._seen: SourceOffset | None = None
         self._held: tuple[str, Mapping[str, Any]] | None = None
 
@@ -98,23 +99,33 @@ class GtidSwitch:
             self._fitted, self._was_off = self._mode, False
         if not stale:
             return False
+        # Kept until a fit succeeds, whoever calls it.
+        self._was_off |= self._mode == _ON
         connector.stop()
-        if self.fit(is_stale=self._mode == _ON) is not Fitted.HELD:
+        if self.fit() is not Fitted.HELD:
             connector.go_on()
         return True
 
-    def fit(self, trace: str = "", *, is_stale: bool = False) -> Fitted:
+    def fit(self, trace: str = "") -> Fitted:
         """Fit the offset of a connector that does not run.
 
         Args:
             trace: The stack trace of the failed task; "" without one.
-            is_stale: Whether the offset lacks GTIDs of transactions before it, without a mark.
 
         Raises:
             StackError: Connect, Kafka or the source does not answer: call again later.
         """
-        connector, was_off = self._connector, self._was_off
+        was_off = self._was_off
         self._fitted, self._was_off, self._seen = "", False, None
+        try:
+            return self._fit(trace, was_off=was_off)
+        except BaseException:
+            # Else the next call would trust GTIDs that may be stale.
+            self._was_off |= was_off
+            raise
+
+    def _fit(self, trace: str, *, was_off: bool) -> Fitted:
+        connector = self._connector
         if connector.source.flavour != "mysql":
             return Fitted.FITS
         offset = connector.offset()
@@ -124,7 +135,7 @@ class GtidSwitch:
         if self._held == (mode, offset.values):
             return Fitted.HELD
         if mode == _ON:
-            is_stale |= was_off or REFUSED_WITHOUT_GTID in trace
+            is_stale = was_off or REFUSED_WITHOUT_GTID in trace
             return self._fit_to_gtids(offset, is_stale=is_stale)
         by_place = offset_by_place(offset, self._place(offset), connector.binlog.gtid_executed())
         fitted = self._change(mode, offset, by_place)
@@ -208,7 +219,6 @@ class GtidSwitch:
         return Fitted.CHANGED
 
     def _hold(self, mode: str, offset: SourceOffset, seen: str, wanted: str) -> Fitted:
-        self._held = (mode, offset.values)
         self._connector.stop()
         log.error(
             "source_held",
@@ -219,6 +229,7 @@ class GtidSwitch:
             hint=f"SET GLOBAL gtid_mode = {wanted} on the source, and {mode} again when everything "
             "is read",
         )
+        self._held = (mode, offset.values)
         return Fitted.HELD
 
     def _place(self, offset: SourceOffset) -> Place:

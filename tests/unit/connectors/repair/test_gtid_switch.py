@@ -21,6 +21,7 @@ from shardmerge.connectors.repair.schema_history.history import (
     true_order_applies,
 )
 from shardmerge.connectors.repair.source_connector import SourceConnector
+from shardmerge.schemas.model.errors import StackError
 from tests.unit.connectors.binlog.test_binlog_events import ANONYMOUS, FILE, GTID, UUID, lines
 from tests.unit.connectors.binlog.test_gtid_place import BEGIN, DDL, FILE_OF_BOTH, MARK, ROWS, gtids
 from tests.unit.connectors.repair.schema_history.test_history import T, streamed, table
@@ -268,3 +269,50 @@ def test_a_statement_whose_record_was_lost_with_its_task_is_still_to_come() -> N
     (told,) = (history_record(value, "h") for value in connector.written)
     assert told is not None
     assert [c["name"] for c in told.changes[0]["table"]["columns"]] == ["a"]
+
+
+def test_a_mode_that_was_off_is_remembered_when_a_fit_gets_no_answer() -> None:
+    connector = Connector(at(1300, "1-3"), "ON_PERMISSIVE")
+    switch = switch_of(connector)
+    switch.see_mode()
+    connector.mode = "ON"
+    switch.see_mode()
+    answers = connector.binlog.gtid_mode
+
+    def unanswered() -> str:
+        raise StackError("source s1 does not answer")
+
+    connector.binlog.gtid_mode = unanswered
+    with pytest.raises(StackError, match="does not answer"):
+        switch.fit()
+    connector.binlog.gtid_mode = answers
+    assert switch.fit() is Fitted.CHANGED and connector.gtids == "1-4"
+
+
+def test_stale_gtids_are_remembered_when_the_stop_before_the_fit_fails() -> None:
+    connector = Connector(at(800, "1-2"))
+    switch = switch_of(connector)
+    assert not look(switch)
+    connector.values = at(1300, "1-2")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connector, "stop", _does_not_stop)
+        with pytest.raises(StackError, match="has not stopped"):
+            look(switch)
+    assert switch.fit() is Fitted.CHANGED and connector.gtids == "1-4"
+
+
+def test_a_source_that_did_not_stop_when_it_was_held_is_told_of_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connector = Connector(at(200, "1-3"))
+    switch = switch_of(connector)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connector, "stop", _does_not_stop)
+        with pytest.raises(StackError, match="has not stopped"):
+            switch.fit(ANONYMOUS_REFUSED)
+    assert switch.fit(ANONYMOUS_REFUSED) is Fitted.HELD
+    assert connector.done == ["stop"] and caplog.text.count("source_held") == 1
+
+
+def _does_not_stop() -> None:
+    raise StackError("connector c has not stopped", code="SM-4302")
