@@ -75,6 +75,8 @@ class SourceConnector:
         config: Its configuration.
         topics: What it writes of statements.
         binlog: What it reads.
+        is_interrupted: Whether ``stop`` or ``go_on`` began and did not end. The connector may be
+            stopped without a mark then.
     """
 
     def __init__(self, pipeline: Pipeline, source: Source, rest: ConnectRest) -> None:
@@ -85,6 +87,7 @@ class SourceConnector:
         self.config = MarkedConfig(rest, self.name)
         self.topics = SourceTopics(pipeline, source)
         self.binlog = SourceBinlog(source)
+        self.is_interrupted = False
         self._epoch_said = source.epoch
 
     def close(self) -> None:
@@ -188,13 +191,18 @@ class SourceConnector:
     def stop(self) -> None:
         """Stop the connector, and mark that it is us who did."""
         # In this order, since a change of the configuration of a running connector restarts it.
+        self.is_interrupted = True
         self.rest.stop(self.name)
         self.config.change({})
+        self.is_interrupted = False
 
     def go_on(self) -> None:
         """Let the connector run, with the configuration that it had."""
+        # In this order for the same reason.
+        self.is_interrupted = True
         self.config.restore()
         self.rest.resume(self.name)
+        self.is_interrupted = False
 
     def correct(self) -> bool:
         """Correct what a restarted connector will know of its tables.

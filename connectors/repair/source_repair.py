@@ -103,13 +103,8 @@ class SourceRepair:
             StackError: Connect, Kafka or the source does not answer.
         """
         with self._lock:
-            if self._connector.is_set_aside():
-                return
-            self._connector.stop()
-            if self._gtids.fit() is Fitted.HELD:
-                return
-            self._connector.correct()
-            self._connector.go_on()
+            if not self._connector.is_set_aside():
+                self._restart()
 
     def set_aside(self) -> bool:
         """Stop the connector, for a reading of whole tables that Connect knows already.
@@ -169,6 +164,8 @@ class SourceRepair:
     def look_at_gtids(self) -> bool:
         """Restart a connector that runs if its offset does not fit the mode that was seen.
 
+        It is restarted, too, if an earlier restart got no answer.
+
         Returns:
             Whether it was restarted, or is held.
 
@@ -179,6 +176,10 @@ class SourceRepair:
         with self._lock:
             if self._connector.is_set_aside():
                 return False
+            if self._connector.is_interrupted:
+                # Connect may still stop it, for us.
+                self._restart()
+                return True
             return self._gtids.look()
 
     def attend(self, status: ConnectorStatus) -> Attended:
@@ -252,7 +253,7 @@ class SourceRepair:
             connector.go_on()
 
     def finish(self, status: ConnectorStatus) -> bool:
-        """Go on with a repair that another process began and did not end.
+        """Go on with a repair that another process, or this one, began and did not end.
 
         Args:
             status: What Connect says of the connector, which has not failed.
@@ -267,6 +268,8 @@ class SourceRepair:
             if self._connector.is_set_aside():
                 return False
             connector = self._connector
+            if connector.is_interrupted:
+                return self._restart()
             if not connector.config.is_marked():
                 return False
             if status.state == "STOPPED":
@@ -279,6 +282,15 @@ class SourceRepair:
             connector.correct()
             connector.config.restore()
             return True
+
+    def _restart(self) -> bool:
+        """Restart the connector, whether it runs or is stopped; False if it is held instead."""
+        self._connector.stop()
+        if self._gtids.fit() is Fitted.HELD:
+            return False
+        self._connector.correct()
+        self._connector.go_on()
+        return True
 
     def _tell_again(self, failure: Failure, *, corrected: bool) -> Attended:
         """Describe a table to Debezium again, since its rows do not fit Debezium's description."""
