@@ -31,6 +31,7 @@ from .server_notes import Answer, ServerNote, Statement, changed_value_note
 
 SQL_MODE = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION"
 """Strict, but zero dates are values like others, and 0 in an AUTO_INCREMENT column is 0."""
+_OPTIONS = {"charset": "utf8mb4", "autocommit": True, "local_infile": True, "connect_timeout": 10}
 _DEFAULT_COLLATION_FROM = (7, 4)
 """The first TiDB with ``default_collation_for_utf8mb4``; earlier ones always use utf8mb4_bin."""
 
@@ -170,11 +171,10 @@ class MySqlSession:
             TargetError: Also for a warning about a changed value: see ``server_notes``.
         """
         with self._cursor(sql, ()) as cursor:
+            rows = int(cursor.rowcount)
             if cursor.warning_count:
-                rows = int(cursor.rowcount)
                 self._refuse_changed_values(cursor, sql)
-                return rows
-            return int(cursor.rowcount)
+            return rows
 
     def load(self, sql: str, data: bytes | bytearray) -> int:
         """Run ``LOAD DATA LOCAL INFILE '{path}' …`` with the bytes as its file.
@@ -199,11 +199,10 @@ class MySqlSession:
             mysql.readable_path(data) as path,
             self._cursor(sql.replace("{path}", path, 1), ()) as cursor,
         ):
+            rows = int(cursor.rowcount)
             if cursor.warning_count:
-                rows = int(cursor.rowcount)
                 self._refuse_changed_values(cursor, sql)
-                return rows
-            return int(cursor.rowcount)
+            return rows
 
     @contextmanager
     def transaction(self, first: Sequence[Statement] = ()) -> Iterator[list[Answer]]:
@@ -332,9 +331,9 @@ class MySqlSession:
             code="SM-3112",
         )
 
-    def _connect(self, **options: Any) -> pymysql.Connection[Cursor]:
+    def _connect(self) -> pymysql.Connection[Cursor]:
         try:
-            return mysql.connect(self.address, **options)
+            return mysql.connect(self.address, **_OPTIONS, client_flag=self._flags)
         except pymysql.MySQLError as error:
             if error.args[0] not in mysql.NOT_ADMITTED:
                 raise
@@ -351,44 +350,46 @@ class MySqlSession:
         if self._idle_s and not needed and idle_s > self._idle_s / 2:
             self.close()
         if self._connection is None:
-            self._connection = connection = self._connect(
-                charset="utf8mb4",
-                autocommit=True,
-                local_infile=True,
-                connect_timeout=10,
-                client_flag=self._flags,
-            )
+            self._connection = self._connect()
             self.generation += 1
             self._together = bool(self._flags)
-            mysql.keep_alive(connection)
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "SET SESSION sql_mode = %s, time_zone = '+00:00', lock_wait_timeout = %s,"
-                    " innodb_lock_wait_timeout = %s",
-                    (SQL_MODE, self._lock_wait_timeout_s, self._lock_wait_timeout_s),
-                )
-                if self._idle_s:
-                    cursor.execute("SET SESSION wait_timeout = %s", (self._idle_s,))
-                # Without gap locks tasks do not block each other when they write keys side by side.
-                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-                cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")
-                ((can_load, max_packet, version),) = cursor.fetchall()
-                kind, version_numbers = kind_and_version(version)
-                self._is_mariadb, self._is_tidb = kind == "mariadb", kind == "tidb"
-                self._can_load = bool(can_load)
-                self.max_packet = int(max_packet)
-                if self._is_tidb:
-                    # An optimistic transaction holds no lock, so the fence would not work.
-                    cursor.execute("SET SESSION tidb_txn_mode = 'pessimistic'")
-                    if version_numbers >= _DEFAULT_COLLATION_FROM:
-                        # The renderer relies on this: see tidb_rules.collation_of.
-                        cursor.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_bin")
-                    self._can_load &= tidb_loads.may_load(
-                        cursor, version_numbers, self.address.host, self.address.port
-                    )
-                elif self._mark:
-                    take_mark(partial(_asked, cursor), self._mark)
+            try:
+                self._set_up(self._connection)
+            except BaseException:
+                # Half set up it would write rows without strict mode.
+                self.close()
+                raise
         return self._connection
+
+    def _set_up(self, connection: pymysql.Connection[Cursor]) -> None:
+        mysql.keep_alive(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SET SESSION sql_mode = %s, time_zone = '+00:00', lock_wait_timeout = %s,"
+                " innodb_lock_wait_timeout = %s",
+                (SQL_MODE, self._lock_wait_timeout_s, self._lock_wait_timeout_s),
+            )
+            if self._idle_s:
+                cursor.execute("SET SESSION wait_timeout = %s", (self._idle_s,))
+            # Without gap locks tasks do not block each other when they write keys side by side.
+            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            cursor.execute("SELECT @@local_infile, @@max_allowed_packet, VERSION()")
+            ((can_load, max_packet, version),) = cursor.fetchall()
+            kind, version_numbers = kind_and_version(version)
+            self._is_mariadb, self._is_tidb = kind == "mariadb", kind == "tidb"
+            self._can_load = bool(can_load)
+            self.max_packet = int(max_packet)
+            if self._is_tidb:
+                # An optimistic transaction holds no lock, so the fence would not work.
+                cursor.execute("SET SESSION tidb_txn_mode = 'pessimistic'")
+                if version_numbers >= _DEFAULT_COLLATION_FROM:
+                    # The renderer relies on this: see tidb_rules.collation_of.
+                    cursor.execute("SET SESSION default_collation_for_utf8mb4 = utf8mb4_bin")
+                self._can_load &= tidb_loads.may_load(
+                    cursor, version_numbers, self.address.host, self.address.port
+                )
+            elif self._mark:
+                take_mark(partial(_asked, cursor), self._mark)
 
 
 def _asked(cursor: Cursor, sql: str, arguments: Sequence[object]) -> Sequence[tuple[Any, ...]]:

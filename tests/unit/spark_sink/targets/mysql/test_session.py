@@ -39,6 +39,8 @@ class Scripted:
         self.asked: list[str] = []
         self.answers: list[list[tuple[Any, ...]] | pymysql.Error] = []
         self.open, self.refuses_several, self.refused = True, False, 0
+        self.refused_settings: list[tuple[str, int]] = []
+        self.closings = 0
 
     def mogrify(self, sql: str, arguments: Any) -> str:
         return sql % tuple(map(repr, arguments)) if arguments else sql
@@ -69,6 +71,10 @@ class Scripted:
         if self.refuses_several and ";" in sql:
             self.refused += 1
             raise pymysql.ProgrammingError(1064, "syntax")
+        for setting, number in self.refused_settings:
+            if setting in sql:
+                self.refused_settings.remove((setting, number))
+                raise pymysql.OperationalError(number, "interrupted")
         own = ("SET SESSION", "SELECT @@", "SHOW CONFIG")
         if not sql.startswith(own) and self.error is not None:
             raise self.error
@@ -98,7 +104,7 @@ class Scripted:
         return self._rows
 
     def close(self) -> None:
-        pass
+        self.closings += 1
 
 
 @pytest.fixture
@@ -416,3 +422,21 @@ def test_only_sessions_that_are_asked_to_take_several_statements(
     for together in (False, True):
         MySqlSession(MySqlAddress("db", 3306, "", ""), together=together).execute("DO 0")
     assert flags == [0, CLIENT.MULTI_STATEMENTS]
+
+
+@pytest.mark.parametrize("setting", ["sql_mode", "ISOLATION LEVEL", "tidb_txn_mode"])
+@pytest.mark.parametrize("number", [1317, 9001, 1105])
+def test_a_connection_that_was_not_set_up_whole_runs_no_statement(
+    connect: Any, servers: list[Scripted], setting: str, number: int
+) -> None:
+    session = connect(TIDB)
+    server = servers[-1]
+    server.refused_settings = [(setting, number)]
+    with pytest.raises(TargetError, match=rf"interrupted \[{number}\]"):
+        session.execute("REPLACE INTO t VALUES (1)")
+    assert not session.is_open
+    assert server.closings == 1, "the server is not left with a connection that nobody uses"
+    server.asked.clear()
+    session.execute("REPLACE INTO t VALUES (1)")
+    assert [sql for sql in server.asked if setting in sql], "the next connection is set up anew"
+    assert server.asked[-1] == "REPLACE INTO t VALUES (1)"
