@@ -58,7 +58,7 @@ class MySqlLease:
     ) -> None:
         self._session, self._epoch, self._name = session, epoch, name
         self._standby_names, self._session_names = standby_names, session_names
-        self._is_held = False
+        self._is_held = self._is_alone = False
         self._shown_as = ""
 
     def connect(self) -> None:
@@ -69,8 +69,13 @@ class MySqlLease:
         """
         if not self._session.is_open:
             # Locks ended with the connection before.
-            self._is_held, self._shown_as = False, ""
-            self._session.execute("SET SESSION wait_timeout = %s", (SILENCE_S,))
+            self._is_held, self._is_alone, self._shown_as = False, False, ""
+            try:
+                self._session.execute("SET SESSION wait_timeout = %s", (SILENCE_S,))
+            except TargetError:
+                # Otherwise the server would keep the lease for hours after a power loss.
+                self._session.close()
+                raise
 
     def wait(self, wait_s: int) -> bool:
         """Wait for the lease as a standby; returns whether this process has it now.
@@ -85,10 +90,11 @@ class MySqlLease:
         if not self._shown_as:
             free = (name for name in self._standby_names if self._lock(name, 0))
             self._shown_as = next(free, "")
-        if not self._is_held:
-            if not self._take(wait_s):
-                return False
+        if not self._is_held and not self._take(wait_s):
+            return False
+        if not self._is_alone:
             self._end_silent_sessions()
+            self._is_alone = True
         if self._shown_as:
             self._session.query("SELECT RELEASE_LOCK(%s)", (self._shown_as,))
             self._shown_as = ""
