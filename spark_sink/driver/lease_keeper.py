@@ -8,7 +8,13 @@ from collections.abc import Callable
 
 from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
-from shardmerge.schemas.model.errors import ConfigError, ShardMergeError, StackError, TargetError
+from shardmerge.schemas.model.errors import (
+    ConfigError,
+    ShardMergeError,
+    StackError,
+    TargetError,
+    WriterReplaced,
+)
 from shardmerge.spark_sink.targets.interface import taken_over
 from shardmerge.spark_sink.targets.lease_interface import Lease
 
@@ -70,6 +76,7 @@ class LeaseKeeper:
     def __init__(self, lease: Lease, epoch: int, renew_s: float = RENEW_S) -> None:
         self._lease, self._epoch, self._renew_s = lease, epoch, renew_s
         self.sinks = Sinks()
+        self._is_blind = False
         self._failure: ShardMergeError | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="writer-lease", daemon=True)
@@ -96,24 +103,37 @@ class LeaseKeeper:
         self._lease.close()
 
     def _run(self) -> None:
+        try:
+            self._keep()
+        except (ConfigError, WriterReplaced) as error:
+            self._failure = error
+
+    def _keep(self) -> None:
         was_away, look_at = False, 0.0
         while True:
             try:
                 current = self._lease.renew()
-                if time.monotonic() >= look_at:
-                    self.sinks = self._lease.sinks()
-                    look_at = time.monotonic() + _LOOK_S
             except (StackError, TargetError) as error:
                 if not was_away:
                     log.warning("lease_lost", error=error)
                 was_away = True
-            except ConfigError as error:
-                self._failure = error
-                return
             else:
                 was_away = False
                 if current != self._epoch:
-                    self._failure = taken_over(current, self._epoch)
-                    return
+                    raise taken_over(current, self._epoch)
+                if time.monotonic() >= look_at:
+                    self._look()
+                    look_at = time.monotonic() + _LOOK_S
             if self._stop.wait(self._renew_s):
                 return
+
+    def _look(self) -> None:
+        """Look where standbys wait; what was found last stays when nobody tells it."""
+        try:
+            self.sinks = self._lease.sinks()
+        except (StackError, TargetError) as error:
+            if not self._is_blind:
+                log.warning("standbys_unknown", error=error)
+            self._is_blind = True
+        else:
+            self._is_blind = False

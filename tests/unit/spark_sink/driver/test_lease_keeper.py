@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -56,6 +56,7 @@ class ToyLease:
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease_keeper, "_LET_BACK_S", 0.0)
     monkeypatch.setattr(lease_keeper, "RENEW_S", 0.0)
+    monkeypatch.setattr(lease_keeper, "_LOOK_S", 0.0)
 
 
 @pytest.fixture
@@ -130,20 +131,51 @@ def test_a_writer_does_not_end_because_the_target_is_away(keepers: list[LeaseKee
     keeper.check()
 
 
-def test_a_writer_goes_on_while_kafka_does_not_tell_who_stands_by(
-    keepers: list[LeaseKeeper], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lease = ToyLease(7)
-    asked = []
+def refuses(asked: list[int]) -> Callable[[], Sinks]:
+    """A look for standbys that fails, and notes that it was asked."""
 
     def sinks() -> Sinks:
         asked.append(1)
         raise StackError("no answer", code="SM-4101")
 
-    monkeypatch.setattr(lease, "sinks", sinks)
+    return sinks
+
+
+def test_a_writer_goes_on_while_kafka_does_not_tell_who_stands_by(
+    keepers: list[LeaseKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = ToyLease(7)
+    asked: list[int] = []
+    monkeypatch.setattr(lease, "sinks", refuses(asked))
     keeper = kept(keepers, lease)
     wait_for(lambda: len(asked) > 2, "look")
     keeper.check()
+
+
+def test_a_writer_that_was_replaced_ends_though_nobody_tells_who_stands_by(
+    keepers: list[LeaseKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = ToyLease(7, 8)
+    monkeypatch.setattr(lease, "sinks", refuses([]))
+    keeper = kept(keepers, lease)
+    wait_for(lambda: not alive("writer-lease"), "end")
+    with pytest.raises(WriterReplaced, match="writer epoch 8, this one is 7"):
+        keeper.check()
+
+
+def test_a_lease_that_is_held_is_not_told_lost_when_the_look_for_standbys_fails(
+    keepers: list[LeaseKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    monkeypatch.setattr(lease_keeper.log, "warning", lambda event, **_: events.append(event))
+    monkeypatch.setattr(lease_keeper, "_LOOK_S", 3_600.0)
+    lease = ToyLease(7)
+    looks: list[int] = []
+    monkeypatch.setattr(lease, "sinks", refuses(looks))
+    kept(keepers, lease)
+    wait_for(lambda: lease.asked > 5, "renewal")
+    assert events == ["standbys_unknown"]
+    assert len(looks) == 1, "the next look is as far away as after an answer"
 
 
 def test_a_writer_ends_that_is_refused_the_lease(keepers: list[LeaseKeeper]) -> None:
