@@ -18,22 +18,30 @@ Source: Apache Kafka documentation, consumer configuration (``session.timeout.ms
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from time import monotonic
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from shardmerge.connectors.access.kafka import admin_client, consumer
 from shardmerge.connectors.access.lease_names import Sinks
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.lease_group import sinks_in_group
-from shardmerge.schemas.model.errors import ConfigError
+from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline.settings import Kafka
+from shardmerge.spark_sink.kafka.offsets import SILENT_S
+
+log = logger(__name__)
 
 SILENCE_S = 6
 """Seconds without a heartbeat after which Kafka frees the lease. Brokers take no less, unless
 their ``group.min.session.timeout.ms`` is changed."""
 _POLL_S = 0.1
+_ASK_S, _ANSWER_S = 5.0, 1.0
+"""Pause between two questions to the brokers of a member without the partition, and the longest
+wait for an answer. A client that lost all brokers for good gives no error: it is only silent, as
+one whose group does not change."""
 _REFUSALS = frozenset(
     {
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -61,6 +69,7 @@ class GroupLease:
         self._consumer: Consumer | None = None
         self._admin: AdminClient | None = None
         self._last_epoch: int | None = None
+        self._answered_at = self._ask_at = 0.0
 
     def connect(self) -> None:
         """Join the group, if that is not done."""
@@ -78,6 +87,7 @@ class GroupLease:
                 },
             )
             self._consumer.subscribe([self._topic], on_assign=_without_records)
+            self._heard()
 
     def wait(self, wait_s: int) -> bool:
         """Wait for the lease as a standby; returns whether this process has it now.
@@ -89,8 +99,9 @@ class GroupLease:
             ConfigError: Kafka refuses this member.
         """
         self.connect()
-        until = time.monotonic() + wait_s
-        while not self._has_it() and time.monotonic() < until:
+        self._renew_if_silent()
+        until = monotonic() + wait_s
+        while not self._has_it() and monotonic() < until:
             self._poll(_POLL_S)
         return self._has_it()
 
@@ -105,6 +116,7 @@ class GroupLease:
             TargetError: The catalog does not answer.
         """
         self.connect()
+        self._renew_if_silent()
         self._poll(0.0)
         if self._last_epoch is None or not self._has_it():
             self._last_epoch = self._epoch()
@@ -118,7 +130,12 @@ class GroupLease:
         """
         if self._admin is None:
             self._admin = admin_client(self._kafka)
-        return sinks_in_group(self._kafka, self._admin, self._group)
+        try:
+            return sinks_in_group(self._kafka, self._admin, self._group)
+        except StackError:
+            # It may have lost all brokers for good: see ``SILENT_S``.
+            self._admin = None
+            raise
 
     def close(self) -> None:
         """Leave the group: another member has the lease at once."""
@@ -128,6 +145,30 @@ class GroupLease:
 
     def _has_it(self) -> bool:
         return self._consumer is not None and bool(self._consumer.assignment())
+
+    def _heard(self) -> None:
+        self._answered_at = monotonic()
+        self._ask_at = self._answered_at + _ASK_S
+
+    def _renew_if_silent(self) -> None:
+        """Join with a new client if this one lacks the partition and reaches no broker for long."""
+        assert self._consumer is not None
+        if self._has_it():
+            self._heard()
+            return
+        if monotonic() < self._ask_at:
+            return
+        try:
+            self._consumer.list_topics(self._topic, timeout=_ANSWER_S)
+        except KafkaException:
+            self._ask_at = monotonic() + _ASK_S
+        else:
+            self._heard()
+        if monotonic() - self._answered_at >= SILENT_S:
+            log.warning("kafka_client_renewed", client="lease")
+            self._consumer.close()
+            self._consumer = None
+            self.connect()
 
     def _poll(self, timeout_s: float) -> None:
         assert self._consumer is not None
