@@ -199,9 +199,11 @@ def watch(
     pipeline file says. If a source is away or a connector is refused, the log says why, it is tried
     again, and the others are made and watched.
 
-    Ends with 0 when it was told to stop; with 1 when Kafka does not admit it, or the pipeline file
-    has a source in a higher epoch (`source move`): then start it again. With 2 when the pipeline
-    file is wrong.
+    When the pipeline file has a source in a higher epoch (`source move`), it begins anew with the
+    file as it is then.
+
+    Ends with 0 when it was told to stop; with 1 when Kafka does not admit it, or a password is not
+    where the file says. With 2 when the pipeline file is wrong.
     """
     arguments = ["--pipeline", str(path), "--interval", str(interval)]
     arguments += ["--metrics-host", metrics_host, "--metrics-port", str(metrics_port)]
