@@ -17,6 +17,11 @@ from shardmerge.schemas.model.errors import StackError
 
 from .processes import LOOPBACK, HealthCheck, ProcessSpec, is_listening
 
+SOCKET = "mysql.sock"
+"""In the data directory."""
+SOCKET_LOCK = f"{SOCKET}.lock"
+"""Beside it. A killed server leaves it, with its pid. If another process has that pid by then, such
+as after a restart of the machine, the server does not start."""
 USER = "shardmerge"
 PASSWORD = "shardmerge"
 _INIT_SQL = f"""\
@@ -91,7 +96,7 @@ def mysql_spec(
         f"--port={port}",
         f"--server-id={server_id}",
         # Relative to the data directory: a socket's whole path may not pass 107 bytes.
-        "--socket=mysql.sock",
+        f"--socket={SOCKET}",
         "--pid-file=mysqld.pid",
         f"--innodb-buffer-pool-size={buffer_pool}",
         *further,
@@ -119,6 +124,7 @@ def mysql_spec(
         health=server_health(port),
         start_timeout_s=60,
         stop_timeout_s=30,
+        leftovers=(data / SOCKET_LOCK,),
     )
 
 

@@ -44,7 +44,15 @@ from shardmerge.local.install.files import exclusive_lock, tail
 from shardmerge.local.install.system_libraries import provide_libraries
 from shardmerge.schemas.model.errors import StackError
 
-from .mysql import PASSWORD, USER, mysql_spec, prepare_data, server_health
+from .mysql import (
+    PASSWORD,
+    SOCKET,
+    SOCKET_LOCK,
+    USER,
+    mysql_spec,
+    prepare_data,
+    server_health,
+)
 from .processes import ProcessSpec, Supervisor
 
 Say = Callable[[str], None]
@@ -280,7 +288,7 @@ def server_spec(program: Program, directory: Path, data: Path, port: int) -> Pro
             *_options(program, data),
             f"--port={port}",
             # Relative to the data directory: a socket's whole path may not pass 107 bytes.
-            "--socket=mysql.sock",
+            f"--socket={SOCKET}",
             "--pid-file=mysqld.pid",
             # At each start, because MariaDB's bootstrap cannot create users yet.
             f"--init-file={directory / 'init.sql'}",
@@ -290,4 +298,5 @@ def server_spec(program: Program, directory: Path, data: Path, port: int) -> Pro
         health=server_health(port),
         start_timeout_s=60,
         stop_timeout_s=30,
+        leftovers=(data / SOCKET_LOCK,),
     )

@@ -56,6 +56,7 @@ class ProcessSpec:
         start_timeout_s: Bound of the wait for health.
         stop_timeout_s: Bound of the wait after TERM, then KILL follows.
         piped: Whether its output goes to ``Supervisor.output`` instead of a log file.
+        leftovers: Files that hinder its start if it was killed before: they are removed.
     """
 
     name: str
@@ -67,6 +68,7 @@ class ProcessSpec:
     start_timeout_s: float = 60.0
     stop_timeout_s: float = 15.0
     piped: bool = False
+    leftovers: tuple[Path, ...] = ()
 
 
 class Supervisor:
@@ -95,6 +97,8 @@ class Supervisor:
         self._stop_orphans(spec.name)
         for port in spec.ports:
             require_free_port(port, spec.name)
+        for path in spec.leftovers:
+            path.unlink(missing_ok=True)
         for sub in ("logs", "run"):
             (self.directory / sub).mkdir(parents=True, exist_ok=True)
         environment = {**os.environ, **spec.env, _MARKER: str(self.directory)}

@@ -14,7 +14,7 @@ import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
-from shardmerge.local.servers.mysql import PASSWORD, USER
+from shardmerge.local.servers.mysql import PASSWORD, SOCKET_LOCK, USER
 from shardmerge.local.servers.processes import ProcessSpec, is_listening
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError
@@ -82,6 +82,8 @@ def test_a_killed_server_comes_back_with_what_was_committed(stack: LocalStack) -
 
     stack.kill("source2")
     assert stack.status()["source2"] is None
+    lock = stack.directory / "source2" / SOCKET_LOCK
+    lock.write_text(f"{stack.status()['kafka']}\n")  # another process has its pid by now
     stack.start("source2")
 
     assert query(stack.ports.source2, "SELECT id FROM crash.t") == [7]

@@ -79,6 +79,20 @@ def test_output_goes_to_the_log_and_a_restart_appends(supervisor: Supervisor) ->
     assert supervisor.log_path("p").read_text() == "first\nsecond\n"
 
 
+def test_what_hinders_the_start_of_a_killed_process_is_removed(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    lock = tmp_path / "socket.lock"
+    lock.write_text("1")
+    process = spec(leftovers=(lock, tmp_path / "not there"))
+    supervisor.spawn(process)
+    assert not lock.exists()
+    lock.write_text("its own")
+    with pytest.raises(StackError, match="runs already"):
+        supervisor.spawn(process)
+    assert lock.exists()
+
+
 def test_a_process_is_not_started_twice(supervisor: Supervisor) -> None:
     supervisor.spawn(spec())
 
