@@ -69,7 +69,7 @@ class TableReader:
         try:
             self._execute(lock)
             ((_, text),) = self._fetch(show)
-        except _NoTable:
+        except NoTable:
             return None
         context = server_context(self._source)
         statement = parse(str(text), context)
@@ -207,9 +207,14 @@ class TableReader:
             yield
         except pymysql.Error as error:
             number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-            if number in _NO_TABLE:
-                raise _NoTable from error
             reason = mysql_error(error)
+            if number in _NO_TABLE:
+                raise NoTable(
+                    f"source {source.name}: a table cannot be read: {reason} [{number}]",
+                    hint="if it was dropped or renamed, nothing has to be done: its load ends when "
+                    "the connector has delivered that statement",
+                    code="SM-4409",
+                ) from error
             # It is not known whether a transaction is still open on the connection.
             self.close()
             if number in NOT_ADMITTED:
@@ -246,5 +251,5 @@ class TableReader:
         return self._connection
 
 
-class _NoTable(Exception):
+class NoTable(StackError):
     """The table, or its database, is not there."""

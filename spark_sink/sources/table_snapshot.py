@@ -40,7 +40,7 @@ from shardmerge.spark_sink.loading.snapshot_queries import (
     told_place,
 )
 
-from .table_reader import TableReader
+from .table_reader import NoTable, TableReader
 
 _ATTEMPTS = 20
 _LOCK_WAIT_S = 2
@@ -112,6 +112,8 @@ class TableSnapshot:
             locking.query(lock_table(shard))
             self._reader.begin()
             return self._reader.binlog_end()
+        except NoTable:
+            raise
         except StackError as error:
             raise StackError(
                 f"{shard} must be locked while a snapshot is taken ({reason}), and cannot be "

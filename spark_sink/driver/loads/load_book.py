@@ -111,8 +111,9 @@ class LoadBook:
         }
         self._places = {n: LoadPlace(f.base, None, 0, f.has_rows) for n, f in found.items()}
         self.keep([(load, load.give_all_back()) for load in self.latest.values()])
-        # All completed loads were completed before this process first reads the topics' ends.
-        self._readings = dict.fromkeys(self.latest, 1)
+        # All completed loads were completed before the next reading of the topics' ends. Which of
+        # them this process has completed since the last one is not known any more.
+        self._readings = dict.fromkeys(self.latest, self._intake.watermarks.number + 1)
         self._open = {name for name, load in self.latest.items() if not load.is_complete}
         self.unsettled = {name for name, load in self.latest.items() if _is_unsettled(load)}
         self._readings |= dict.fromkeys(self.unsettled, _NO_READING)

@@ -119,6 +119,13 @@ def test_a_table_that_is_not_there_is_no_error(server: Server) -> None:
     assert TableReader(SOURCE).table(SHARD) is None
 
 
+def test_rows_of_a_table_that_is_not_there_can_be_asked_for_again(server: Server) -> None:
+    server.answers["SELECT `id`"] = pymysql.ProgrammingError(1146, "Table 'app.t' doesn't exist")
+    with pytest.raises(StackError, match=r"source s1.*doesn't exist \[1146\]") as raised:
+        TableReader(SOURCE).rows("SELECT `id`", 1)
+    assert raised.value.code == "SM-4409"
+
+
 def test_estimates_may_be_missing(server: Server) -> None:
     assert TableReader(SOURCE).statistics(SHARD) == (0, 16384)
     server.answers["SELECT TABLE_ROWS"] = ()

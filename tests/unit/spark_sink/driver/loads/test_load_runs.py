@@ -197,6 +197,14 @@ def test_what_could_not_be_stored_is_read_again_from_the_target(driver: Driver) 
     assert all(load.is_complete for load in driver.runs.latest.values())
 
 
+def test_rows_do_not_agree_sooner_because_the_state_is_read_again(driver: Driver) -> None:
+    driver.rounds()
+    assert driver.rows.loads[A].reading == driver.intake.watermarks.number + 1
+    driver.runs.load()
+    driver.rounds(1)
+    assert driver.rows.loads[A].reading == driver.intake.watermarks.number + 1
+
+
 def test_as_few_rows_are_read_as_the_limit_says() -> None:
     driver = Driver(load_connections=1, load_rows_per_s=3)
     driver.rounds(4)
