@@ -132,7 +132,12 @@ def _about_held(
         case CommandKind.SKIP:
             return skip(state, held, dialect)
         case CommandKind.REPLACE:
-            assert context is not None
+            if context is None:
+                return Refusal(
+                    f"{known.shard}: the pipeline has no such source",
+                    "if it is gone, take the shard out with leave",
+                    code="SM-1315",
+                )
             return replaced(state, held, command, dialect, context)
         case CommandKind.UNLOCK_EXECUTE:
             return unlock_execute(state, held, dialect)

@@ -107,6 +107,12 @@ def obey(
     return _settled(with_fixups(counted, described, _fold(counted, described, dialect), dialect))
 
 
+def disobey(state: TargetState, command: OperatorCommand, why: Refusal) -> Step:
+    """Refuse a command, whatever it is; a repeated one is recognised, as by ``obey``."""
+    counted = _with_next_version(state, command.id)
+    return Step(state, None, None) if counted is None else refuse(counted, command, why)
+
+
 def no_target(command: OperatorCommand) -> Decision:
     """The answer to a command about a target that does not exist."""
     return Decision(

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
+from shardmerge.agents.coordination.target_moves import Refusal
 from shardmerge.agents.tracking import tracker
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.debezium.signals import snapshot_signal
+from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
+from shardmerge.schemas.pipeline.routing import RoutingRule, route
 from shardmerge.schemas.pipeline.server_differences import server_context, utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
@@ -78,10 +83,11 @@ class TrackerHandler:
         puts: dict[bytes, bytes | None] = {}
         shard = command.shard
         if command.kind is CommandKind.SET_SCHEMA and shard is not None:
-            command = tracker.command_with_schema(command, self._contexts.get(shard.source))
-            if command.schema is not None and shard in self._tables.over(rows):
-                puts = tracked_puts({shard: command.schema})
-            command = tracker.command_without_left_out_columns(command, self._rules)
+            told, command = _with_schema(command, self._contexts.get(shard.source), self._rules)
+            # A command that is refused changes nothing here, either.
+            is_taken = command.schema is not None and command.target in route(self._rules, shard)
+            if told is not None and is_taken and shard in self._tables.over(rows):
+                puts = tracked_puts({shard: told})
         headers = (
             ("command", str(command)),
             ("id", str(command.id)),
@@ -142,7 +148,7 @@ class CoordinatorHandler:
         if not state.version:
             return Step(state, coordinator.no_target(came), None)
         context = self._contexts.get(came.shard.source) if came.shard else None
-        return coordinator.obey(state, came, self._dialect, context)
+        return obey(state, came, self._dialect, context)
 
     def _effects(
         self, state: TargetState, step: Step, touched: set[ShardId], source: str
@@ -171,8 +177,21 @@ def with_argument_schema(pipeline: Pipeline, command: OperatorCommand) -> Operat
     assert command.shard is not None
     source = next((s for s in pipeline.sources if s.name == command.shard.source), None)
     context = server_context(source) if source is not None else None
-    told = tracker.command_with_schema(command, context)
-    return tracker.command_without_left_out_columns(told, pipeline.routes)
+    return _with_schema(command, context, pipeline.routes)[1]
+
+
+def _with_schema(
+    command: OperatorCommand, context: ServerContext | None, rules: Sequence[RoutingRule]
+) -> tuple[TableSchema | None, OperatorCommand]:
+    """The schema that ``set-schema`` tells, and the command as the coordinator gets it.
+
+    After a defect in our own code the coordinator refuses it.
+    """
+    try:
+        told = tracker.command_with_schema(command, context)
+        return told.schema, tracker.command_without_left_out_columns(told, rules)
+    except Exception as defect:
+        return None, replace(command, error=_text_of(defect), code=_DEFECT)
 
 
 def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
@@ -189,18 +208,38 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
         return coordinator.decide(state, _undecidable(change, defect), dialect)
 
 
+def obey(
+    state: TargetState, command: OperatorCommand, dialect: Dialect, context: ServerContext | None
+) -> Step:
+    """Obey a command; a defect in our own code refuses it, for the reason that ``decide`` gives."""
+    try:
+        return coordinator.obey(state, command, dialect, context)
+    except ContractError:
+        raise
+    except Exception as defect:
+        why = Refusal(_text_of(defect), "report it with the command", code=_DEFECT)
+        return coordinator.disobey(state, command, why)
+
+
 def _undecidable(change: SchemaChange, defect: Exception) -> SchemaChange:
-    place = traceback.extract_tb(defect.__traceback__)[-1]
-    where = f"{PurePath(place.filename).name}:{place.lineno}"
     return replace(
         change,
         after=None,
         lineage=(),
-        error=f"defect of shardmerge: {type(defect).__name__}: {defect} ({where})",
+        error=_text_of(defect),
         hint="report it with the statement; the shard goes on with its next change that can be "
         "decided, such as the one that undoes this one",
-        code="SM-9002",
+        code=_DEFECT,
     )
+
+
+def _text_of(defect: Exception) -> str:
+    place = traceback.extract_tb(defect.__traceback__)[-1]
+    where = f"{PurePath(place.filename).name}:{place.lineno}"
+    return f"defect of shardmerge: {type(defect).__name__}: {defect} ({where})"
+
+
+_DEFECT = "SM-9002"
 
 
 def _decision_send(topic: str, decision: Decision) -> Send:

@@ -5,14 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.agents.coordination import coordinator
-from shardmerge.agents.handling.effects import SourceRecord
+from shardmerge.agents.coordination import commands, coordinator
+from shardmerge.agents.handling.effects import Effects, SourceRecord
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.tracking import tracker
 from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.file import parse_pipeline
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
-from shardmerge.schemas.records.schema_changes import SchemaChange
+from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 PIPELINE = parse_pipeline(
     """
@@ -122,6 +126,89 @@ def test_a_defect_of_our_own_holds_one_shard_and_says_where(monkeypatch):
     assert decision.outcome is Outcome.HOLD
     assert "KeyError: 'g#1' (test_handlers.py:" in decision.reason
     assert decision.hint
+
+
+def command(kind: CommandKind, argument: str = "") -> OperatorCommand:
+    """One about the first shard, as the tracker gets it."""
+    shard, target = ShardId("s1", "shop", "tbl00"), TargetTable("merged", "tbl")
+    return OperatorCommand(ChangeId("p.commands", 7), target, kind, shard, argument)
+
+
+def decided(*records: bytes, pipeline: Pipeline = PIPELINE) -> list[Decision]:
+    """What a coordinator decides about records of the schema-log, one after the other."""
+    rows, fold, found = Rows(), CoordinatorHandler(pipeline), []
+    for offset, value in enumerate(records):
+        effects = rows.take(fold(rows, log_record(value, offset)))
+        decision = codec.decode(effects.sends[0].value)
+        assert isinstance(decision, Decision)
+        found.append(decision)
+    return found
+
+
+def first_change() -> SchemaChange:
+    (send,) = TrackerHandler(PIPELINE)(Rows(), statement(CREATE)).sends
+    change = codec.decode(send.value)
+    assert isinstance(change, SchemaChange)
+    return change
+
+
+def test_a_defect_refuses_the_command_that_brought_it_to_light(monkeypatch):
+    def broken(*_):
+        raise KeyError("g#1")
+
+    monkeypatch.setattr(commands, "obey", broken)
+    paused = codec.encode(command(CommandKind.PAUSE))
+    _, refused = decided(codec.encode(first_change()), paused)
+    assert (refused.outcome, refused.code) == (Outcome.REFUSED, "SM-9002")
+    assert "KeyError: 'g#1' (test_handlers.py:" in refused.reason and refused.hint
+
+
+def test_a_held_change_of_a_source_that_is_gone_cannot_be_replaced():
+    rows, track, changes = Rows(), TrackerHandler(PIPELINE), []
+    for offset, ddl in enumerate(
+        (
+            "CREATE TABLE tbl00 (id INT PRIMARY KEY, a INT)",
+            "CREATE TABLE tbl01 (id INT PRIMARY KEY, a INT)",
+            "ALTER TABLE tbl00 MODIFY a JSON",
+        )
+    ):
+        changes += [send.value for send in rows.take(track(rows, statement(ddl, offset))).sends]
+    others = replace(PIPELINE, sources=(replace(PIPELINE.sources[0], name="s2"),))
+    replacing = command(CommandKind.REPLACE, "ALTER TABLE t ADD b INT")
+    *_, held, refused = decided(*changes, codec.encode(replacing), pipeline=others)
+    assert held.outcome is Outcome.HOLD
+    assert (refused.outcome, refused.code) == (Outcome.REFUSED, "SM-1315")
+    assert "leave" in refused.hint
+
+
+def forwarded(given: OperatorCommand) -> tuple[Effects, OperatorCommand]:
+    """What the tracker makes of a command when it knows the table."""
+    rows, track = Rows(), TrackerHandler(PIPELINE)
+    rows.take(track(rows, statement(CREATE)))
+    effects = track(rows, SourceRecord("p.commands", 0, 7, None, codec.encode(given)))
+    sent = codec.decode(effects.sends[0].value)
+    assert isinstance(sent, OperatorCommand)
+    return effects, sent
+
+
+def test_a_told_schema_is_tracked_only_for_a_target_of_its_shard():
+    told = command(CommandKind.SET_SCHEMA, "CREATE TABLE t (id INT PRIMARY KEY, b INT)")
+    assert forwarded(told)[0].puts
+    effects, sent = forwarded(replace(told, target=TargetTable("merged", "other")))
+    assert not effects.puts
+    assert sent.schema is not None, "the coordinator says why it is refused"
+
+
+def test_a_defect_in_reading_a_told_schema_refuses_it(monkeypatch):
+    def broken(*_):
+        raise KeyError("g#1")
+
+    monkeypatch.setattr(tracker, "command_with_schema", broken)
+    effects, sent = forwarded(command(CommandKind.SET_SCHEMA, CREATE))
+    assert not effects.puts
+    assert (sent.schema, sent.code) == (None, "SM-9002") and "KeyError" in sent.error
+    _, refused = decided(codec.encode(first_change()), codec.encode(sent))
+    assert (refused.outcome, refused.code) == (Outcome.REFUSED, "SM-9002")
 
 
 @pytest.mark.parametrize(
