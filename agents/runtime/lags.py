@@ -63,6 +63,8 @@ class AgentLags:
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 for tp in sorted(self._app.consumer.assignment()):
+                    if tp not in self._app.consumer.assignment():
+                        continue  # it has gone to another worker meanwhile
                     agent = self._agent_of(tp.topic)
                     if agent is None or (end := self._app.consumer.highwater(tp)) is None:
                         continue

@@ -55,3 +55,23 @@ def test_partitions_of_a_topic_are_added_up_and_other_topics_are_left_out() -> N
     ]  # fmt: skip
     assert {type(s) for s in found} == {Sample}
     assert {s.family for s in found} == {catalog.AGENTS_LAG}
+
+
+def test_a_partition_that_goes_to_another_worker_meanwhile_has_no_lag() -> None:
+    assigned = {TP("log", 0), TP("log", 1)}
+
+    async def position(_: TP) -> int:
+        assigned.discard(TP("log", 1))
+        return 10
+
+    def highwater(tp: TP) -> int:
+        assert tp in assigned, "as aiokafka asserts"
+        return 13
+
+    consumer = SimpleNamespace(
+        assignment=lambda: set(assigned), highwater=highwater, position=position
+    )
+    app = SimpleNamespace(consumer=consumer, monitor=SimpleNamespace(tp_read_offsets={}))
+    carriers: Any = {"coordinator": SimpleNamespace(next_offsets={})}
+    [found] = asyncio.run(AgentLags(app, carriers, lambda _: "coordinator").samples())
+    assert (found.labels, found.value) == (("coordinator", "log"), 3)
