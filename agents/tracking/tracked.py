@@ -58,7 +58,7 @@ class LastStatement:
 
     Attributes:
         place: Its GTID, or else its position.
-        position: Where it stands.
+        position: Where it stands; if the binlog went back, the furthest position before.
         records: Digests of its records: a statement on several tables comes in several.
         given: Names that these records gave to tables, each as often as it was given.
         parted: Tables whose names are to be given to others by records that have not come yet.

@@ -126,7 +126,9 @@ def _with(last: LastStatement | None, event: SchemaChangeEvent) -> LastStatement
     place = event.gtid or str(event.position)
     digest = _digest(event.database, event.table, event.ddl)
     if last is None or last.place != place:
-        return LastStatement(place, event.position, (digest,))
+        # After one that went back, others from before the latest one may follow.
+        furthest = event.position if last is None else max(last.position, event.position)
+        return LastStatement(place, furthest, (digest,))
     return last if digest in last.records else replace(last, records=(*last.records, digest))
 
 

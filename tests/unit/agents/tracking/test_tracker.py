@@ -97,6 +97,23 @@ def test_statements_of_another_server_need_another_epoch(source):
     assert change.position > SourcePosition(0, "binlog.999999", 4, 0)
 
 
+def test_every_statement_from_before_the_furthest_one_went_back(source):
+    source.run("CREATE TABLE tbl01 (ID INT PRIMARY KEY)", pos=400)
+    source.run("ALTER TABLE tbl01 ADD a INT", pos=500)
+    # The connector's offset was put back: it reads all three again.
+    for ddl, pos in (
+        ("ALTER TABLE tbl00 ADD b INT", 300),
+        ("CREATE TABLE tbl01 (ID INT PRIMARY KEY)", 400),
+    ):
+        (change,) = source.run(ddl, pos=pos).changes
+        assert f"went back from binlog.000001:500 to binlog.000001:{pos}" in change.error
+    (change,) = source.run("ALTER TABLE tbl01 ADD c INT", pos=600).changes
+    assert change.error, "until the table is described anew"
+    source.run("CREATE TABLE tbl02 (ID INT PRIMARY KEY)", pos=700)
+    (change,) = source.run("ALTER TABLE tbl02 ADD a INT", pos=800).changes
+    assert not change.error
+
+
 def test_a_snapshot_behind_a_statement_is_no_repetition(source):
     source.run("ALTER TABLE tbl00 ADD a INT", pos=500)
     described = "CREATE TABLE tbl00 (ID INT PRIMARY KEY)"
