@@ -191,7 +191,7 @@ def _with_schema(
         told = tracker.command_with_schema(command, context)
         return told.schema, tracker.command_without_left_out_columns(told, rules)
     except Exception as defect:
-        return None, replace(command, error=_text_of(defect), code=_DEFECT)
+        return None, replace(command, error=_text_of(defect), code="SM-9002")
 
 
 def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
@@ -217,7 +217,7 @@ def obey(
     except ContractError:
         raise
     except Exception as defect:
-        why = Refusal(_text_of(defect), "report it with the command", code=_DEFECT)
+        why = Refusal(_text_of(defect), "report it with the command", code="SM-9002")
         return coordinator.disobey(state, command, why)
 
 
@@ -229,7 +229,7 @@ def _undecidable(change: SchemaChange, defect: Exception) -> SchemaChange:
         error=_text_of(defect),
         hint="report it with the statement; the shard goes on with its next change that can be "
         "decided, such as the one that undoes this one",
-        code=_DEFECT,
+        code="SM-9002",
     )
 
 
@@ -237,9 +237,6 @@ def _text_of(defect: Exception) -> str:
     place = traceback.extract_tb(defect.__traceback__)[-1]
     where = f"{PurePath(place.filename).name}:{place.lineno}"
     return f"defect of shardmerge: {type(defect).__name__}: {defect} ({where})"
-
-
-_DEFECT = "SM-9002"
 
 
 def _decision_send(topic: str, decision: Decision) -> Send:
