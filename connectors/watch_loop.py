@@ -1,4 +1,4 @@
-"""The loop of a thread that runs beside the watchdog's own loop."""
+"""The loop of a thread that runs beside the watchdog's own loop, and what both tell of errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ def look_until(
     while not stop.wait(interval_s):
         try:
             look(time.monotonic())
-        except ShardMergeError as error:
-            log.warning("watch_failed", watched=watched, error=error)
-        except Exception:
-            log.exception("watch_broken", watched=watched)
+        except Exception as error:
+            tell(error, watched)
+
+
+def tell(error: Exception, watched: str) -> None:
+    """Log the error that is handled: a defect of our own with its traceback."""
+    if isinstance(error, ShardMergeError):
+        log.warning("watch_failed", watched=watched, error=error)
+    else:
+        log.exception("watch_broken", watched=watched)

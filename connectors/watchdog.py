@@ -54,6 +54,7 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from .making_watch import MakingWatch
 from .moved_sources import MovedSources
 from .reread_watch import RereadWatch
+from .watch_loop import tell
 
 log = logger(__name__)
 _TAKE_IN_PAUSE_S = 15.0
@@ -61,6 +62,8 @@ _WITHOUT_A_PLACE = "Source offset 'file' parameter is missing"
 """Debezium announces a first snapshot before it has noted the binlog's position, and the offset of
 that record, without a position, is stored. If the task is interrupted right there, it fails at
 every start (measured, 3.6.1). No row of the snapshot has come by then, so it is taken again."""
+_WATCHED = "connectors"
+"""What the log calls them."""
 _CONNECT_UNANSWERED = "SM-4304"
 _AWAY_S = 30.0
 """Pause before a source that did not answer is asked for its ``gtid_mode`` again."""
@@ -123,7 +126,7 @@ class Watchdog:
                 if first is None:
                     first = error
                 else:
-                    _tell(error)
+                    tell(error, _WATCHED)
         if first is not None:
             raise first
         return tuple(restarted)
@@ -217,19 +220,11 @@ class Watchdog:
             try:
                 self.look(time.monotonic())
             except Exception as error:
-                _tell(error)
+                tell(error, _WATCHED)
             if names := moved():
                 log.info("sources_moved", sources=names)
                 stop.set()
             stop.wait(self._interval_s)
-
-
-def _tell(error: Exception) -> None:
-    """Log the error that is handled."""
-    if isinstance(error, ShardMergeError):
-        log.warning("watch_failed", watched="connectors", error=error)
-    else:
-        log.exception("watch_broken", watched="connectors")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -304,13 +299,9 @@ def _watch(options: argparse.Namespace, moved: MovedSources, stop: threading.Eve
             return 1
         watchdog = Watchdog(rest, names, options.interval, repairs)
         if options.metrics_port:
-            samples, host, port = (
-                watchdog.states.samples,
-                options.metrics_host,
-                options.metrics_port,
-            )
+            samples = watchdog.states.samples
             try:
-                used.callback(serve(samples, host, port))
+                used.callback(serve(samples, options.metrics_host, options.metrics_port))
             except ShardMergeError as error:
                 print(f"error: {error}", file=sys.stderr)
                 return 2

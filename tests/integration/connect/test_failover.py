@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.local.servers.mysql import PASSWORD, USER
-from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.ddl.grammar import ServerContext
 from shardmerge.schemas.model.names import ShardId
@@ -34,6 +32,7 @@ from tests.moved_source import moved
 from tests.running import wait_for
 
 from .conftest import Reader
+from .watchdog_process import start_watchdog
 
 ROOT = Path(__file__).resolve().parents[3]
 ROUTE = '[[routes]]\ndatabase = "app"\ntable = "t"\ntarget = "merged.t"'
@@ -165,16 +164,8 @@ class RunningWatchdog:
 
 def watched(stack: LocalStack, file: Path) -> RunningWatchdog:
     """Start the watchdog of a pipeline file."""
-    port, log = Ports.free().kafka, stack.supervisor.log_path("watchdog")
-    command = (sys.executable, "-P", "-m", "shardmerge.connectors.watchdog", "--interval", "1")
-    stack.add(
-        ProcessSpec(
-            "watchdog",
-            (*command, "--pipeline", str(file), "--metrics-port", str(port)),
-            health=lambda: None if "watchdog_started" in log.read_text() else "not started",
-            start_timeout_s=120,
-        )
-    )
+    port = Ports.free().kafka
+    start_watchdog(stack, file, "--interval", "1", "--metrics-port", str(port))
     return RunningWatchdog(
         stack, stack.status()["watchdog"] or 0, f"http://127.0.0.1:{port}/metrics"
     )

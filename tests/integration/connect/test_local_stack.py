@@ -20,6 +20,8 @@ from shardmerge.local.servers.stack import LocalStack, Ports
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.file import parse_pipeline
 
+from .watchdog_process import start_watchdog
+
 ROOT = Path(__file__).resolve().parents[3]
 ROUTE = '[[routes]]\ndatabase = "none"\ntable = "none"\ntarget = "none.none"'
 
@@ -104,17 +106,8 @@ def test_the_watchdog_makes_the_connectors_and_ends_when_told(stack: LocalStack)
     pipeline = parse_pipeline(path.read_text(), {})
     names = {connector_name(pipeline, source) for source in pipeline.sources}
     rest = ConnectRest(stack.connect_url)
-    log = stack.supervisor.log_path("watchdog")
-    command = (sys.executable, "-P", "-m", "shardmerge.connectors.watchdog", "--create")
 
-    stack.add(
-        ProcessSpec(
-            "watchdog",
-            (*command, "--pipeline", str(path)),
-            health=lambda: None if "watchdog_started" in log.read_text() else "not started",
-            start_timeout_s=120,
-        )
-    )
+    log = start_watchdog(stack, path, "--create")
 
     deadline = time.monotonic() + 120
     while not names <= set(rest.connectors()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,13 +13,13 @@ from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
 from shardmerge.connectors.repair.marked_config import MarkedConfig
-from shardmerge.local.servers.processes import ProcessSpec
 from shardmerge.local.servers.stack import LocalStack
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.text import pipeline_text
 
 from .conftest import Play, make_play
 from .test_connectors import wait_for
+from .watchdog_process import start_watchdog
 
 
 @pytest.mark.timeout(600)
@@ -62,16 +61,7 @@ def test_a_watchdog_starts_and_watches_whatever_state_its_connectors_are_in(
 
     path = tmp_path / "pipeline.toml"
     path.write_text(pipeline_text(pipeline), encoding="utf-8")
-    log = stack.supervisor.log_path("watchdog")
-    command = (sys.executable, "-P", "-m", "shardmerge.connectors.watchdog", "--create")
-    stack.add(
-        ProcessSpec(
-            "watchdog",
-            (*command, "--interval", "1", "--pipeline", str(path)),
-            health=lambda: None if "watchdog_started" in log.read_text() else "not started",
-            start_timeout_s=120,
-        )
-    )
+    log = start_watchdog(stack, path, "--create", "--interval", "1")
     try:
         pid = stack.status()["watchdog"]
         wait_for(lambda: state(new) == "RUNNING")
