@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 from unittest.mock import patch
 
 from benchmarks.bench_events import Backlog, Size
 from benchmarks.bench_measures import Use, measuring
 from benchmarks.bench_target import CORES, STAGED, Bench
-from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
-from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, batches, connection
+from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, connection
 
 
 class Sent(NamedTuple):
@@ -30,9 +28,7 @@ Unit: TypeAlias = list[Sent]
 def recorded(bench: Bench, size: Size, backlog: Backlog) -> list[Unit]:
     """Apply the backlog to ``STAGED`` in this process; returns the statements on its rows."""
     bench.fill(STAGED, backlog.base)
-    config = replace(bench.config, pipeline="recorded")
-    epoch = ControlStore(bench.session, config.control_database, config.pipeline).take_epoch()
-    tasks = bench.tasks(backlog.topics, size.partitions, epoch, STAGED)
+    tasks_of_units, config = bench.staged(backlog.topics, size.partitions, "recorded")
     units: list[Unit] = []
     execute, load = MySqlSession.execute_strictly, MySqlSession.load
 
@@ -48,9 +44,9 @@ def recorded(bench: Bench, size: Size, backlog: Backlog) -> list[Unit]:
         patch.object(MySqlSession, "execute_strictly", executing),
         patch.object(MySqlSession, "load", loading),
     ):
-        for unit in batches.units_of([replace(task, start_offset=0) for task in tasks], CORES):
+        for tasks in tasks_of_units:
             units.append([])
-            list(apply_ranges.apply_tasks(unit, config))
+            list(apply_ranges.apply_tasks(tasks, config))
     connection.close_connections()
     return units
 

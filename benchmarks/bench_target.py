@@ -38,7 +38,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.introspection import (
 )
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks import bulk
-from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
+from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner, units_of
 from shardmerge.spark_sink.targets.mysql.tasks.connection import ApplyConfig, always
 from shardmerge.spark_sink.targets.mysql.tasks.task_runs import run_tasks
 
@@ -119,6 +119,15 @@ class Bench:
             replace(t, reading=-1, closure=PartitionClosure(t.end_offset, t.end_offset))
             for t in tasks
         ]
+
+    def staged(
+        self, topics: Sequence[str], partitions: int, pipeline: str
+    ) -> tuple[list[tuple[RangeTask, ...]], ApplyConfig]:
+        """Units that apply everything to ``STAGED`` once more, as another pipeline."""
+        config = replace(self.config, pipeline=pipeline)
+        epoch = ControlStore(self.session, config.control_database, pipeline).take_epoch()
+        tasks = self.tasks(topics, partitions, epoch, STAGED)
+        return units_of([replace(task, start_offset=0) for task in tasks], CORES), config
 
     def load(
         self, table: TargetTable, rows: dict[int, bytes], keys: Sequence[int]

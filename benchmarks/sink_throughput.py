@@ -29,7 +29,6 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 from confluent_kafka import Producer
@@ -63,7 +62,7 @@ from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, batches, bulk, connection
+from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, bulk, connection
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import always
 from shardmerge.spark_sink.targets.mysql.tasks.encoders import literals
@@ -77,11 +76,7 @@ def print_stages(bench: Bench, size: Size, backlog: Backlog) -> None:
     """Where the time goes: the same tasks in this process, one core."""
     bench.fill(STAGED, backlog.base)
     topics = backlog.topics[: max(1, STAGE_EVENTS * size.shards // size.events)]
-    config = replace(bench.config, pipeline="stages")
-    control = ControlStore(bench.session, config.control_database, config.pipeline)
-    tasks = bench.tasks(topics, size.partitions, control.take_epoch(), STAGED)
-    tasks = [replace(task, start_offset=0) for task in tasks]
-    units = batches.units_of(tasks, CORES)
+    units, config = bench.staged(topics, size.partitions, "stages")
     clock = StageClock()
     clock.watch("read Kafka", RangeCursor, RangeCursor.read)
     clock.watch("decode, check, keep the last per key", RowFold, RowFold.add_all)
