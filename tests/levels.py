@@ -29,23 +29,20 @@ import shutil
 import signal
 import sys
 import time
-import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tests.cluster.machines import NoNamespaces, in_namespace
 from tests.level_lanes import Lanes
 from tests.level_processes import ROOT, counting, gently, in_one_piece, interrupt, run, say
+from tests.level_results import MEASURED, PYTHON, REPORTS, Result, pytest
 from tests.whole import IS_WHOLE
 
-REPORTS = ROOT / "build" / "reports"
-PYTHON = ROOT / ".venv" / "bin" / "python"
 GIVEN_CASES = ROOT / (os.environ.get("CASES") or "../shared/cases/scenarios")
 """A folder of further scenarios: that of ``make test CASES=…``, else cases beside the checkout."""
-MEASURED = {"COVERAGE_FILE": str(REPORTS / "coverage")}
 AGENTS, CONNECT, MYSQL, SECURE = (
     f"tests/integration/{room}" for room in ("agents", "connect", "mysql", "secure")
 )
@@ -56,18 +53,6 @@ TARGETS = tuple(
 )
 LOADS = "tests/e2e/test_g_first_loads.py"
 MOVES = "tests/e2e/test_h_moved_source.py"
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a level found; ``broken`` says why it could not finish ("" if it could)."""
-
-    passed: int = 0
-    failed: int = 0
-    broken: str = ""
-    failures: tuple[str, ...] = ()  # a line each: which test, and what it said
-    seconds: float = 0.0
-    processor_seconds: float = 0.0  # of all processes that it started, on all processors
 
 
 def check() -> Result:
@@ -297,44 +282,6 @@ GENTLE = ("check", "chart", "docs", "laws", "wheel")
 """Levels that start no server and wait for nothing. Their time limits allow for busy processors."""
 LINES = ("e2e", "scenarios")
 """Levels that run a whole line. Alone they would leave a third of two processors unused."""
-
-
-def pytest(
-    level: str,
-    arguments: list[str],
-    minutes: float,
-    python: Path = PYTHON,
-    more: Mapping[str, str] | None = None,
-    *,
-    measured: bool = False,
-    within: Sequence[str] = (),
-) -> Result:
-    """Run pytest and count from its report; a run without a test is broken.
-
-    ``measured``: coverage is measured into the file of ``MEASURED``. ``within``: the words of a
-    command that runs the one behind it.
-    """
-    report = REPORTS / f"{level}.xml"
-    report.unlink(missing_ok=True)
-    runner = ["coverage", "run", "-m", "pytest"] if measured else ["pytest"]
-    command = [*within, str(python), "-m", *runner, f"--junitxml={report}", *arguments]
-    code = run(command, minutes=minutes, more=MEASURED if measured else more)
-    if not report.exists():
-        return Result(broken=f"pytest: exit {code} without a report")
-    suite = next(ET.parse(report).getroot().iter("testsuite"))
-    total, failed, skipped = (
-        sum(int(suite.get(name, "0")) for name in names)
-        for names in (("tests",), ("failures", "errors"), ("skipped",))
-    )
-    broken = f"pytest: exit {code}" if code not in (0, 1) or (code == 1 and failed == 0) else ""
-    return Result(total - failed - skipped, failed, broken, tuple(_failures(suite)))
-
-
-def _failures(suite: ET.Element) -> Iterator[str]:
-    for case in suite.iter("testcase"):
-        for found in (*case.iter("failure"), *case.iter("error")):
-            said = " ".join((found.get("message") or "").split())
-            yield f"{case.get('classname')}::{case.get('name')}: {said[:300]}"
 
 
 def main(names: list[str]) -> int:

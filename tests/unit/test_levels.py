@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.level_lanes import Lanes
 from tests.level_processes import counting, run
+from tests.level_results import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 _PRINTING = """
@@ -174,3 +175,18 @@ def test_an_interrupted_run_leaves_no_process(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert not [place for place in places if Path(f"/proc/{place.read_text()}").exists()]
     assert not (tmp_path / "docs").exists()  # what waited in the queue did not begin
+
+
+def test_what_was_raised_when_no_test_was_left_is_said_in_the_closing_lines(tmp_path: Path) -> None:
+    """A socket that the collector finds when pytest ends: its report has no failure."""
+    (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")
+    (tmp_path / "conftest.py").write_text(
+        "import socket\n"
+        "def pytest_sessionfinish():\n"
+        "    kept = [socket.socket()]\n"
+        "    kept.append(kept)\n"
+    )
+    result = pytest("leaky", ["-q", "-W", "error", str(tmp_path)], 1)
+    assert (result.passed, result.failed) == (1, 0)
+    assert "pytest: exit 1: " in result.broken
+    assert "Exception ignored in: <socket.socket" in result.broken

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pymysql
 import pytest
 import requests
-from aiokafka import AIOKafkaConsumer
-from aiokafka.errors import KafkaConnectionError
 from click.testing import CliRunner
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from shardmerge.cli.main import main
 from shardmerge.connectors.access import mysql
-from shardmerge.connectors.access.aiokafka_arguments import aiokafka_arguments
 from shardmerge.connectors.access.kafka import admin_client, check_admitted, consumer, producer
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
@@ -36,8 +33,9 @@ from shardmerge.spark_sink.barrier.partitions import Partition
 from shardmerge.spark_sink.kafka.retention_watch import RetentionWatch
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.breadth import further
-from tests.running import Running, wait_for
+from tests.running import Running, wait_for, with_tests
 
+from . import agents_client
 from .accounts import CANARY, WRONG
 from .conftest import Played
 from .process_lists import ProcessLists
@@ -219,7 +217,7 @@ def test_a_certificate_is_enough_for_each_of_our_clients(played: Played) -> None
     """Connect's own clients use mutual TLS in this line all the time."""
     access = played.secured.owner()
     assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
-    assert "local.ddl" in asyncio.run(_topics(access))
+    assert "local.ddl" in asyncio.run(agents_client.topics(access))
 
 
 def test_plain_is_enough_for_each_of_our_clients(played: Played) -> None:
@@ -227,13 +225,13 @@ def test_plain_is_enough_for_each_of_our_clients(played: Played) -> None:
     plain = dict(secured.client("operator")) | {"sasl.mechanism": "PLAIN"}
     access = Kafka(secured.line.pipeline.kafka.bootstrap_servers, client=parse_client(plain))
     assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
-    assert "local.ddl" in asyncio.run(_topics(access))
+    assert "local.ddl" in asyncio.run(agents_client.topics(access))
 
 
 def test_a_token_is_enough_for_each_of_our_clients(played: Played) -> None:
     access = played.secured.with_token("operator")
     assert "local.ddl" in admin_client(access).list_topics(timeout=10).topics
-    assert "local.ddl" in asyncio.run(_topics(access))
+    assert "local.ddl" in asyncio.run(agents_client.topics(access))
 
 
 @further
@@ -253,22 +251,23 @@ def test_tokens_and_plain_are_enough_for_java_too(played: Played, tmp_path: Path
         assert CANARY not in worker.log.read_text()
 
 
-# aiokafka leaves the connection to the collector when there is no token for it.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_client_with_a_wrong_secret_gets_no_token_and_says_so(
-    played: Played, caplog: pytest.LogCaptureFixture
+    played: Played, tmp_path: Path
 ) -> None:
     access = played.secured.with_token("operator", WRONG)
     with pytest.raises(StackError) as refused:
         check_admitted(access, 20)
     assert refused.value.code == "SM-4112"
+    path = tmp_path / "pipeline.toml"
+    path.write_text(pipeline_text(replace(played.secured.line.pipeline, kafka=access)))
+    client = [sys.executable, "-m", agents_client.__name__, str(path)]
+    done = subprocess.run(
+        client, capture_output=True, text=True, env=with_tests(), timeout=100, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
     # aiokafka tries again after each of these errors, so it tells the reason in its log only.
-    with pytest.raises(KafkaConnectionError, match="Unable to bootstrap"):
-        asyncio.run(_topics(access))
-    logged = caplog.text
-    caplog.clear()  # its records keep the connection from the collector
-    gc.collect()
-    for said in (str(refused.value), logged):
+    assert "Unable to bootstrap" in done.stderr
+    for said in (str(refused.value), done.stderr):
         assert "SM-4112: " in said
         assert "gives no token" in said
         assert "sasl.oauthbearer.client" in said
@@ -309,15 +308,6 @@ def test_run_carries_ddl_and_rows_over_secure_connections_and_ends_when_told(
     assert stops == ["sink", "agents", "watchdog"]
     assert "part_ended" not in text, "no part died on the way"
     assert CANARY not in text
-
-
-async def _topics(access: Kafka) -> set[str]:
-    client = AIOKafkaConsumer(**aiokafka_arguments(access))
-    try:
-        await client.start()
-        return set(await client.topics())
-    finally:
-        await client.stop()
 
 
 def _records(access: Kafka) -> Iterator[tuple[str, bytes]]:
