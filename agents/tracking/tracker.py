@@ -146,8 +146,9 @@ def _went_back(last: LastStatement, event: SchemaChangeEvent) -> SourceError:
     return SourceError(
         f"the binlog of {event.source} went back from {last.position} to {event.position}",
         hint="the connector reads another server, or the server's binlog was begun anew: rows and "
-        "statements have no order any more. Pause the connector, raise the epoch of the source in "
-        "the pipeline file, deploy it, and take a new snapshot of the source",
+        "statements have no order any more. Raise the epoch of the source in the pipeline file, "
+        "`shardmerge connect apply`, then for each table that is held `shardmerge command "
+        "set-schema` and `shardmerge load again`",
         code="SM-1107",
     )
 

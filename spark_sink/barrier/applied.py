@@ -12,6 +12,7 @@ from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
 
 from .decisions import Decisions
 from .partitions import IdleParts, Partition, Stream, partitions_of, stream_of
+from .shard_gates import Gate, ShardGates
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +246,13 @@ def rows_agree(shard: ShardId, rows: RowProgress) -> bool:
     return load.position is None and (
         load.reading == 0 or is_applied_up_to(shard, load.reading, rows)
     )
+
+
+def unapplied_before_gate(shard: ShardGates, gate: Gate, rows: RowProgress) -> str:
+    """The rows before a gate that may still have to be applied: see ``unapplied_before``."""
+    if shard.is_before_every_row(gate):
+        return ""
+    return unapplied_before(shard.shard, gate.position, gate.seen, rows)
 
 
 def unapplied_before(

@@ -307,11 +307,15 @@ class Decisions:
         if decision.snapshot and not shard.gates:
             # The description of the table's first state: it holds for every row in the topic.
             position = BEGINNING
-        if shard.gates and position < shard.gates[-1].position:
+        went_back = bool(shard.gates) and position < shard.gates[-1].position
+        if went_back and decision.outcome is Outcome.HOLD:
+            # Gates stand in order. What this one says of the shard's rows needs no position.
+            position = shard.gates[-1].position
+        elif went_back:
             raise ContractError(
                 f"decision {decision.version} of {target.target} stands at {position} in "
                 f"{name}, before the gate at {shard.gates[-1].position}",
-                hint="the source's binlog began anew: give its connector a new position epoch",
+                hint="the ddl topic was written by another version, or by two coordinators",
                 code="SM-2113",
             )
         shard.append(
@@ -331,6 +335,7 @@ class Decisions:
                 began_ms=max(decision.ts_ms, 1)
                 if decision.snapshot and shard.gates and shard.gates[-1].live
                 else 0,
+                went_back=went_back,
             )
         )
         target.touched(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shardmerge.schemas.model.position import SourcePosition
 
-from .applied import RowProgress, unapplied_before
+from .applied import RowProgress, unapplied_before_gate
 from .shard_gates import Gate, ShardGates
 
 
@@ -18,13 +18,16 @@ class Stop:
         held: True when the decision holds the shard. False when rows wait for a statement, or for
             something of the shard itself (``first_stop``).
         code: Of the reason, see ``schemas.codes``.
+        rows_from: Rows from here on wait: the gate's position, or the beginning
+            (``ShardGates.is_before_every_row``).
     """
 
     gate: Gate
     held: bool
     reason: str
     hint: str
-    code: str = ""
+    code: str
+    rows_from: SourcePosition
 
     @property
     def position(self) -> SourcePosition:
@@ -45,14 +48,16 @@ def first_stop(
     """
     index = shard.first_blocked(frontier)
     if own is not None and own[0] < index:
-        return Stop(shard.gates[own[0]], False, own[1], "", own[2])
+        gate = shard.gates[own[0]]
+        return Stop(gate, False, own[1], "", own[2], shard.rows_behind(gate))
     if index == len(shard.gates):
         return None
     gate = shard.gates[index]
     effective = gate.effective_version
     if effective is None:
-        return Stop(gate, True, gate.reason, gate.hint, gate.code)
-    return Stop(gate, False, f"waits for the target to reach version {effective}", "", "SM-1601")
+        return Stop(gate, True, gate.reason, gate.hint, gate.code, shard.rows_behind(gate))
+    waits = f"waits for the target to reach version {effective}"
+    return Stop(gate, False, waits, "", "SM-1601", shard.rows_behind(gate))
 
 
 def key_stop(shard: ShardGates, rows: RowProgress) -> tuple[int, str] | None:
@@ -66,6 +71,6 @@ def key_stop(shard: ShardGates, rows: RowProgress) -> tuple[int, str] | None:
     """
     for index in shard.key_changes:
         gate = shard.gates[index]
-        if waits := unapplied_before(shard.shard, gate.position, gate.seen, rows):
+        if waits := unapplied_before_gate(shard, gate, rows):
             return index, f"its message keys are others from here on: waits for {waits}"
     return None

@@ -31,7 +31,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
-from .applied import RowProgress, is_applied_up_to, unapplied_before
+from .applied import RowProgress, is_applied_up_to, unapplied_before_gate
 from .decisions import Reread, StatementKey, TargetDecisions
 from .shard_gates import ShardGates
 
@@ -109,7 +109,7 @@ def _has_come(shard: ShardId, count: int, rows: RowProgress) -> bool:
 def stands_held(shard: ShardGates, rows: RowProgress) -> bool:
     """Whether all rows of a shard before the gate at which it is held are applied."""
     gate = shard.first_held
-    return gate is not None and not unapplied_before(shard.shard, gate.position, gate.seen, rows)
+    return gate is not None and not unapplied_before_gate(shard, gate, rows)
 
 
 def _columns_of(

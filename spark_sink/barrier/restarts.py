@@ -28,6 +28,10 @@ are read anew. The rows that the load before it brought are taken out by the sta
 no topic has them. Before that, a load that is not complete must move its base to the gate
 (``LoadPlace``): then the target refuses chunks that were read at an earlier base.
 
+If the source's binlog went back before the gate, within one epoch, positions do not tell which rows
+are before it. Then none passes until the restart is settled, and the sink looks for a row of the
+snapshot in every partition, again and again.
+
 If the binlog stood still between the two snapshots, the rows of both have the same position. Then
 the connector's clock, in its records, tells which rows were read before the new description.
 
@@ -66,6 +70,7 @@ class Stage(StrEnum):
     """How far a restart has come."""
 
     AWAITED = "waits for the first row of the snapshot that began again here"
+    SOUGHT = "waits for a row of the snapshot that began again here"
     UNPROVEN = "it was described anew, and no row of a snapshot came"
     FOUND = "its snapshot began again here: what the one before brought is taken out next"
     BEGUN = "its snapshot began again here: what the one before brought is being taken out"
@@ -219,6 +224,8 @@ def restarts_of(
             removal = emptying(target, mates, bound) if left or loaded or len(mates) > 1 else None
         elif gate.reloads or (name.source, gate.position) in seen:
             stage = Stage.FOUND
+        elif 0 <= shard.went_back < index:
+            stage = Stage.SOUGHT
         elif _is_behind(name, gate.position, rows) or _is_reloaded_later(shard, index):
             stage = Stage.UNPROVEN
         else:

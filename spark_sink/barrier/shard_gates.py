@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from shardmerge.schemas.lattice.origin_columns import row_columns
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import Origin, origin_part
-from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Outcome, Release
 
@@ -39,6 +39,8 @@ class Gate:
         reloads: Whether a decision orders that the target's rows from before the gate are taken
             out (``Decision.reloads``).
         loads: Whether the sink then reads the shard's table itself (``FixupKind.LOAD``).
+        went_back: Whether the source's binlog went back before the gate, within one epoch. See
+            ``ShardGates.is_before_every_row``.
     """
 
     version: int
@@ -58,6 +60,7 @@ class Gate:
     reloads: bool = False
     code: str = ""
     loads: bool = False
+    went_back: bool = False
 
     @property
     def begins_anew(self) -> bool:
@@ -82,6 +85,7 @@ class ShardGates:
             began again describes the shard anew there, or a decision reloads it (``restarts``).
         needs_order: Whether rows that must keep their order can be in several partitions: some
             gate has no primary key, or a collation key (``collation_keys``).
+        went_back: Index of the last gate before which the source's binlog went back; -1 for none.
         described: Position of the snapshot that described the shard last; None when none has. All
             tables that one snapshot describes have the same.
     """
@@ -90,6 +94,7 @@ class ShardGates:
     gates: list[Gate] = field(default_factory=list)
     key_changes: list[int] = field(default_factory=list)
     restarts: list[int] = field(default_factory=list)
+    went_back: int = -1
     needs_order: bool = False
     described: SourcePosition | None = None
     _versions: list[int] = field(default_factory=list)
@@ -100,6 +105,8 @@ class ShardGates:
         """Add the gate of the shard's next decision."""
         if gate.begins_anew:
             self.restarts.append(len(self.gates))
+        if gate.went_back:
+            self.went_back = len(self.gates)
         if gate.live and not gate.reloads:
             key = _key_columns(gate)
             if self.gates and (key is None or key != self._key):
@@ -120,6 +127,19 @@ class ShardGates:
         """The first gate that is held and not opened; None when there is none."""
         index = self.first_blocked(_NEVER)
         return self.gates[index] if index < len(self.gates) else None
+
+    def is_before_every_row(self, gate: Gate) -> bool:
+        """Whether no row that is not applied counts as before the gate, wherever it stands.
+
+        Where a binlog went back, positions tell no order. So every row that is applied when the
+        gate comes is before it, and every other row is behind it. The same holds for the gates
+        before it.
+        """
+        return self.went_back >= 0 and gate.version <= self.gates[self.went_back].version
+
+    def rows_behind(self, gate: Gate) -> SourcePosition:
+        """Rows from here on lie behind the gate, as far as they are not applied."""
+        return BEGINNING if self.is_before_every_row(gate) else gate.position
 
     def upto(self, version: int) -> int:
         """How many of the gates have a version of at most ``version``."""

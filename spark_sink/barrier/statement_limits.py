@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from shardmerge.schemas.records.decisions import StatementKind, TargetStatement
 
-from .applied import RowProgress, unapplied_before
+from .applied import RowProgress, unapplied_before_gate
 from .decisions import StatementKey, TargetDecisions
 from .shard_gates import Gate, ShardGates
 
@@ -97,9 +97,7 @@ def unapplied_before_limits(
     waits = []
     for shard in target.shards.values():
         limit = limit_at(shard, version)
-        if limit is not None and (
-            waited := unapplied_before(shard.shard, limit.position, limit.seen, rows)
-        ):
+        if limit is not None and (waited := unapplied_before_gate(shard, limit, rows)):
             waits.append(waited)
     if not waits:
         return ""
@@ -111,5 +109,4 @@ def unapplied_before_change(shard: ShardGates, version: int, rows: RowProgress) 
     index = rows_gate(shard, version)
     if index is None:
         return ""
-    gate = shard.gates[index]
-    return unapplied_before(shard.shard, gate.position, gate.seen, rows)
+    return unapplied_before_gate(shard, shard.gates[index], rows)

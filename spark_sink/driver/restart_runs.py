@@ -47,7 +47,12 @@ _NO_SNAPSHOT = Refusal(
     code="SM-1516",
 )
 
-
+_NOT_SEEN = Refusal(
+    f"{Stage.SOUGHT.value}: the binlog went back before it, so that no row tells where it begins",
+    "does the connector of the source run? If no snapshot is to read rows, start the sink with "
+    "on_truncate = 'keep' in the shard's route",
+    code="SM-1609",
+)
 _ARCHIVE = Refusal(
     "the shard's rows would be taken out of the target and read again, and its route ignores "
     "deletes: rows that the shard has deleted would be lost",
@@ -137,7 +142,8 @@ class RestartRuns:
                 return _hold(restart, _ARCHIVE, progress)
         keeps = self._keeps(restart.shard)
         if not found and not self._is_found(restart, decisions, progress):
-            return self._mark(restart, VOID) if keeps else _hold(restart, _NO_SNAPSHOT, progress)
+            missing = _NOT_SEEN if restart.stage is Stage.SOUGHT else _NO_SNAPSHOT
+            return self._mark(restart, VOID) if keeps else _hold(restart, missing, progress)
         refusal = self._unknown(restart, decisions, executed, progress)
         if refusal is None:
             return self._mark(restart, BEGUN)

@@ -191,7 +191,7 @@ def _available(
         )
     if shard in state.resting:
         return 0
-    if stop is not None and _stands_at(standing.next_position, stop.position):
+    if stop is not None and _stands_at(standing.next_position, stop.rows_from):
         return 0
     truncation = state.truncations.get(shard)
     if truncation is not None and _stands_at(standing.next_position, truncation.position):

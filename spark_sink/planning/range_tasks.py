@@ -75,8 +75,7 @@ class RangeTasks:
             # The restart itself ordered the load. What the load passes over was applied before.
             places = {n: at for n, at in state.passed_over.items() if n != restart.shard}
             state = replace(state, passed_over=places)
-        stream = shard_stream(target, restart.shard, None, state)
-        stream = replace(stream, stop=None, undoes=True)
+        stream = shard_stream(target, restart.shard, None, state, undoes=True)
         size = CHUNK if all(segment.key for segment in stream.segments) else KEYLESS_CHUNK
         return [
             RangeTask(

@@ -93,7 +93,7 @@ class Turns:
             for r in self.restarts
             if r.leads
             and (
-                r.stage in {Stage.FOUND, Stage.UNPROVEN}
+                r.stage in {Stage.FOUND, Stage.SOUGHT, Stage.UNPROVEN}
                 or (
                     r.stage is Stage.BEGUN
                     and (r.removal is not None or (r.target, r.gate.version) not in left)
@@ -126,10 +126,10 @@ def _rests(of: Truncation | Restart, state: SinkState) -> bool:
     """Whether its shard waits for a while, because a row could not be applied.
 
     A reload waits only if the shard waits at the reload's own gate: every row before that gate is
-    taken out, also one that could not be applied.
+    taken out, also one that could not be applied. The same holds for a restart that is sought.
     """
     place = state.resting.get(of.shard)
-    if isinstance(of, Restart) and of.gate.reloads:
+    if isinstance(of, Restart) and (of.gate.reloads or of.stage is Stage.SOUGHT):
         return place == of.position
     return place is not None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from shardmerge.schemas.effects.value_changes import value_change
 from shardmerge.schemas.model.names import ShardId
-from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.pipeline.routing import rule_of
 from shardmerge.spark_sink.barrier.decisions import TargetDecisions
@@ -21,19 +21,29 @@ from .sink_state import SinkState
 
 
 def shard_stream(
-    target: TargetDecisions, name: ShardId, stop: Stop | None, state: SinkState
+    target: TargetDecisions,
+    name: ShardId,
+    stop: Stop | None,
+    state: SinkState,
+    *,
+    undoes: bool = False,
 ) -> ShardStream:
     """What a task has to know of a shard's rows: its schemas, gate by gate, and where to stop.
+
+    Where the binlog went back, the rows before the gate are those that are applied. So the rows to
+    be applied have the schema behind the gate, whatever their positions.
 
     Args:
         target: The shard's target.
         name: The shard.
         stop: The first gate that its rows may not pass; None when they may pass all.
         state: See ``SinkState``.
+        undoes: See ``ShardStream``; then ``stop`` is None.
     """
     shard, segments = target.shards[name], []
+    first = 0 if undoes else max(shard.went_back, 0)
     undone = undone_upto(shard, state.executed.get(target.target, ())) if shard.restarts else 0
-    for index, gate in enumerate(shard.gates):
+    for index, gate in enumerate(shard.gates[first:], first):
         if stop is not None and gate.version == stop.gate.version:
             break
         passed_over = gate.passed_over or (gate.live and not _last_gate(shard, gate).live)
@@ -41,7 +51,7 @@ def shard_stream(
         columns, added = _columns(shard, gate, described)
         segments.append(
             Segment(
-                gate.position,
+                BEGINNING if first and index == first else gate.position,
                 columns,
                 described.key,
                 gate.live,
@@ -57,16 +67,19 @@ def shard_stream(
         gate = stop.gate
         segments.append(Segment(gate.position, gate.columns, gate.key, gate.live))
     truncation = state.truncations.get(name)
-    places = [place.position for place in (stop, truncation) if place is not None]
-    first = min(places, default=None)
+    places = [] if stop is None else [stop.rows_from]
+    if truncation is not None and not undoes:
+        places.append(truncation.position)
+    end = min(places, default=None)
     rule = rule_of(state.routes, name)
     watermarks = state.rows.watermarks
     return ShardStream(
         shard=name,
         target=target.target,
         segments=_behind(segments, state.passed_over.get(name)),
-        stop=first,
-        stop_began_ms=stop.gate.began_ms if stop is not None and stop.position == first else 0,
+        stop=end,
+        stop_began_ms=stop.gate.began_ms if stop is not None and stop.rows_from == end else 0,
+        undoes=undoes,
         partitions=watermarks.partitions.get(watermarks.topics.topic_of(name), 1),
         keeps_truncated=rule is not None and rule.keeps_truncated,
         where=rule.where if rule is not None else "",

@@ -84,7 +84,8 @@ class ShardState:
     Attributes:
         effective: The schema that counts in the join: before the conflicting change while the
             shard is held. None when it has none yet (it arrived in conflict or unreadable).
-        position: Gate of its last change; ``version``: of that change's decision.
+        position: Gate of its last change, and if the binlog went back, the latest of its gates.
+        version: Of the decision about its last change.
         actual: The shard's own schema; while the shard is held, its own schema before the hold.
             None when it equals ``effective``; they differ after a change that was skipped.
         paused: Whether its rows wait because an operator, or its route, said so.

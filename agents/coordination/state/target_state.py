@@ -132,7 +132,7 @@ class TargetState:
 
         Args:
             shard: It may be new.
-            position: Of the change.
+            position: Of the change. If the binlog went back, the shard keeps the later one.
             schema: What the shard has; None when it counts as before, because it is held.
             hold: Why it stands, if it does.
         """
@@ -144,7 +144,7 @@ class TargetState:
             effective, actual = known.counting(schema)
         return replace(
             known,
-            position=position,
+            position=max(known.position, position),
             version=self.version,
             effective=effective,
             actual=actual,

@@ -35,7 +35,7 @@ def kind(
 
 
 def stop(held: bool) -> Stop:
-    return Stop(Gate(1, PLACE, Outcome.HOLD, (), (), True, 1), held, "why", "")
+    return Stop(Gate(1, PLACE, Outcome.HOLD, (), (), True, 1), held, "why", "", "", PLACE)
 
 
 HOLD = Standing(holds={SHARD: RowHold(SHARD, PLACE, 5, "why", "")})
