@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from shardmerge.schemas.model.errors import TargetError
 
-LOCK_WAIT_TIMEOUT, DEADLOCK = 1205, 1213
+LOCK_WAIT_TIMEOUT, DEADLOCK, NO_TABLE = 1205, 1213, 1146
 PACKET_TOO_LARGE, RESULT_TOO_LARGE = 1153, 1301
 """Larger than max_allowed_packet; a connection keeps the value that it had at its start."""
 TRANSACTION_TOO_LARGE = frozenset({8004, 8175, 8176})

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.spark_sink.loading.load_state import Load
@@ -75,16 +75,24 @@ class StageStore:
             f"{ROW} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY{of_rows}) {OPTIONS}"
         )
 
-    def drop_others(self, shard: ShardId, stage: str) -> None:
-        """Drop the tables of a shard's other attempts; outside a transaction."""
+    def others(self, shard: ShardId, stage: str) -> list[str]:
+        """The tables of a shard's other attempts.
+
+        Within the transaction that registers ``stage``: no later attempt can begin before it ends,
+        so none of them is a later attempt's.
+        """
         prefix = self._prefix(shard)
-        for (name,) in self._session.query(
+        found = self._session.query(
             "SELECT TABLE_NAME FROM information_schema.TABLES"
             " WHERE TABLE_SCHEMA = %s AND LEFT(TABLE_NAME, %s) = %s",
             (self._database, len(prefix), prefix),
-        ):
-            if name != stage:
-                self._session.execute(f"DROP TABLE IF EXISTS {self.table(name)}")
+        )
+        return [str(name) for (name,) in found if name != stage]
+
+    def drop(self, stages: Iterable[str]) -> None:
+        """Drop attempts' tables where they are there; outside a transaction."""
+        for name in stages:
+            self._session.execute(f"DROP TABLE IF EXISTS {self.table(name)}")
 
     def current(self, load: Load) -> tuple[str, int] | None:
         """Within a transaction: the attempt that counts, and up to which row it is copied.
@@ -123,7 +131,7 @@ class StageStore:
         current = self.current(load)
         if current is None:
             return
-        self._session.execute(f"DROP TABLE IF EXISTS {self.table(current[0])}")
+        self.drop([current[0]])
         self._session.execute(
             f"DELETE FROM {self.table('load_stages')} WHERE {OF_LOAD}",
             load_place(self._pipeline, load),

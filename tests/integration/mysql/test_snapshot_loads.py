@@ -356,6 +356,11 @@ def test_processes_that_are_killed_lose_nothing_and_double_nothing(line: Line) -
     assert line.rows("merged.t") == line.rows("app.t_1")
     assert line.copy() is None
     assert line.rows("merged.t") == line.rows("app.t_1")
+    current = line.stages.current(line.load)
+    assert current is not None
+    line.stages.drop([current[0]])
+    failed = line.copy()
+    assert isinstance(failed, ChunkFailure) and failed.code == "SM-1627"
     with idle_connection(line.config) as connection:
         forget_stages([line.load], connection)
     failed = line.copy()

@@ -25,6 +25,7 @@ from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask
+from shardmerge.spark_sink.targets.mysql.server_errors import NO_TABLE
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.stage_store import ROW, StageStore
 
@@ -52,7 +53,9 @@ class StageWriter(ChunkWriter):
             if not self._store.is_given_out(task.load, task.number, task.base):
                 return False
             self._stages.register(task.load, name)
-        self._stages.drop_others(shard, name)
+            others = self._stages.others(shard, name)
+        # Whoever goes on late from here leaves the tables of attempts that have begun meanwhile.
+        self._stages.drop(others)
         kinds = column_types(session, task.load.target)
         self._stages.make(name, [(staged, kinds[target]) for staged, target in task.staged])
         return True
@@ -107,25 +110,42 @@ def copy_rows(task: ChunkTask, place: SourcePosition, connection: TaskConnection
             connection.control.fence(task.writer_epoch, load.target)
             current = stages.current(load)
             if current is None:
-                raise TargetError(
-                    f"the rows of the snapshot of {load.shard} are not beside the target any more",
-                    hint="let Debezium read the shard, see SM-1616",
-                    code="SM-1627",
-                )
+                raise _rows_are_gone(load)
             stage, copied_to = stages.table(current[0]), current[1]
-            ((end,),) = session.query(
-                f"SELECT MAX({ROW}) FROM (SELECT {ROW} FROM {stage} WHERE {ROW} > {copied_to}"
-                f" ORDER BY {ROW} LIMIT {connection.round_records}) AS piece"
-            )
+            end = _end_of_piece(session, load, stage, copied_to, connection.round_records)
             if end is None:
                 return
-            copying = Copying(task, place, stage, (copied_to, int(end)))
+            copying = Copying(task, place, stage, (copied_to, end))
             shape = connection.shape(load.target)
             replace = bool(task.key) and replaces(shape, task.target_key)
             for sql in copying.statements(replace=replace, is_mariadb=session.is_mariadb):
                 session.execute_strictly(sql)
-            stages.advance(load, int(end))
+            stages.advance(load, end)
             reach("snapshot-copied")
+
+
+def _end_of_piece(
+    session: MySqlSession, load: Load, stage: str, copied_to: int, most: int
+) -> int | None:
+    """The number of the last row of the next piece; None when all rows are copied."""
+    try:
+        ((end,),) = session.query(
+            f"SELECT MAX({ROW}) FROM (SELECT {ROW} FROM {stage} WHERE {ROW} > {copied_to}"
+            f" ORDER BY {ROW} LIMIT {most}) AS piece"
+        )
+    except TargetError as error:
+        if error.number != NO_TABLE:
+            raise
+        raise _rows_are_gone(load) from error
+    return None if end is None else int(end)
+
+
+def _rows_are_gone(load: Load) -> TargetError:
+    return TargetError(
+        f"the rows of the snapshot of {load.shard} are not beside the target any more",
+        hint="let Debezium read the shard, see SM-1616",
+        code="SM-1627",
+    )
 
 
 class Copying:
