@@ -324,6 +324,8 @@ class Loads(Protocol):
     def copy(self, order: ChunkOrder) -> ChunkFailure | None:
         """Copy a snapshot's rows into the target; None when all of them are there.
 
+        It ends early when ``stop`` is called.
+
         Args:
             order: For the chunk that is the whole snapshot, and is done.
         """
@@ -338,7 +340,7 @@ class Loads(Protocol):
         ...
 
     def stop(self) -> None:
-        """End what would take long: snapshots that are being read."""
+        """End what would take long: snapshots that are being read, or copied into the target."""
         ...
 
 

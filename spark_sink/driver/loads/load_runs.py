@@ -148,7 +148,7 @@ class LoadRuns:
             self._copies.load()
 
     def stop(self) -> None:
-        """Wait for the chunks that run, end snapshots, and begin no others."""
+        """Wait for the chunks that run, end snapshots and copies, and begin no others."""
         if self._target is not None:
             self._target.stop()
         self._threads.stop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from threading import Semaphore
+from threading import Event, Semaphore
 
 from py4j.protocol import Py4JJavaError
 
@@ -56,6 +56,7 @@ class MySqlLoads:
         self._stages = StageStore(session, config.control_database, config.pipeline)
         self._processes = SnapshotProcesses(config)
         self._workers = WorkerStart(spark, run_chunks)
+        self._stopped = Event()
         self._driver_has_room = Semaphore(_CHUNKS_IN_DRIVER)
 
     @property
@@ -85,7 +86,7 @@ class MySqlLoads:
 
     def copy(self, order: ChunkOrder) -> ChunkFailure | None:
         """See ``interface.Loads``."""
-        return copy_snapshot(order, self._config)
+        return copy_snapshot(order, self._config, self._stopped.is_set)
 
     def staged(self) -> Collection[ShardId]:
         """See ``interface.Loads``."""
@@ -98,6 +99,7 @@ class MySqlLoads:
 
     def stop(self) -> None:
         """See ``interface.Loads``."""
+        self._stopped.set()
         self._processes.stop()
 
     def run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:

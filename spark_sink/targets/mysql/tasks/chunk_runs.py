@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from shardmerge.schemas.model.errors import (
@@ -12,6 +12,7 @@ from shardmerge.schemas.model.errors import (
     TargetLost,
 )
 from shardmerge.schemas.pipeline.settings import Source
+from shardmerge.spark_sink.loading.load_estimate import LOADED_FIRST
 from shardmerge.spark_sink.loading.load_state import LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkEnd,
@@ -90,23 +91,28 @@ def _run_snapshot(order: ChunkOrder, source: Source, connection: TaskConnection)
         raise
 
 
-def copy_snapshot(order: ChunkOrder, config: ApplyConfig) -> ChunkFailure | None:
+def copy_snapshot(
+    order: ChunkOrder, config: ApplyConfig, is_stopped: Callable[[], bool] = lambda: False
+) -> ChunkFailure | None:
     """Copy the rows of a snapshot into the target; None when all of them are there.
 
     Args:
         order: For the load's chunk, which is done.
         config: Of the target.
+        is_stopped: See ``copy_rows``.
     """
     place = order.chunk.read_before
     assert place is not None
     try:
         with idle_connection(config) as connection:
             try:
-                copy_rows(chunk_task(order, limits_of), place, connection)
+                done = copy_rows(chunk_task(order, limits_of), place, connection, is_stopped)
             except TargetError as error:
                 if error.number in TRANSACTION_TOO_LARGE:
                     connection.shrink_rounds(connection.round_records)
                 raise
     except ShardMergeError as error:
         return _failure(order, error, final=isinstance(error, ContractError | TargetLost))
-    return None
+    if done:
+        return None
+    return ChunkFailure(order.load.shard, order.chunk.number, "the sink ends", code=LOADED_FIRST)

@@ -12,7 +12,7 @@ place in the shard's table, so it does not matter if the target has renamed its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.mysql_text import string_literal
@@ -91,13 +91,22 @@ def column_types(session: MySqlSession, table: TargetTable) -> dict[str, str]:
     return found
 
 
-def copy_rows(task: ChunkTask, place: SourcePosition, connection: TaskConnection) -> None:
+def copy_rows(
+    task: ChunkTask,
+    place: SourcePosition,
+    connection: TaskConnection,
+    is_stopped: Callable[[], bool],
+) -> bool:
     """Copy the rows of a snapshot into the target, piece by piece.
 
     Args:
         task: The load's chunk, which is done.
         place: The position of the snapshot.
         connection: Of this process.
+        is_stopped: Asked before each piece: whether the others are left for later.
+
+    Returns:
+        Whether all rows are in the target.
 
     Raises:
         WriterReplaced: Another writer took over.
@@ -105,7 +114,7 @@ def copy_rows(task: ChunkTask, place: SourcePosition, connection: TaskConnection
     """
     session, config, load = connection.session, connection.config, task.load
     stages = StageStore(session, config.control_database, config.pipeline)
-    while True:
+    while not is_stopped():
         with session.transaction():
             connection.control.fence(task.writer_epoch, load.target)
             current = stages.current(load)
@@ -114,7 +123,7 @@ def copy_rows(task: ChunkTask, place: SourcePosition, connection: TaskConnection
             stage, copied_to = stages.table(current[0]), current[1]
             end = _end_of_piece(session, load, stage, copied_to, connection.round_records)
             if end is None:
-                return
+                return True
             copying = Copying(task, place, stage, (copied_to, end))
             shape = connection.shape(load.target)
             replace = bool(task.key) and replaces(shape, task.target_key)
@@ -122,6 +131,7 @@ def copy_rows(task: ChunkTask, place: SourcePosition, connection: TaskConnection
                 session.execute_strictly(sql)
             stages.advance(load, end)
             reach("snapshot-copied")
+    return False
 
 
 def _end_of_piece(

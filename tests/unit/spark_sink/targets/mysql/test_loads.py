@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest.mock import Mock
 
@@ -64,3 +64,17 @@ def test_the_driver_runs_few_chunks_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert target.run(order(), SOURCE, small=False) is IN_DRIVER
     assert begun == [IN_DRIVER, IN_DRIVER, IN_SPARK]
     assert target.run(order(), SOURCE, small=False) is IN_DRIVER, "there is room again"
+
+
+def test_a_copy_that_runs_is_told_when_the_sink_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = loads(monkeypatch, started=True)
+    told: list[bool] = []
+
+    def copy_snapshot(of: ChunkOrder, config: ApplyConfig, is_stopped: Callable[[], bool]) -> None:
+        told.append(is_stopped())
+        target.stop()
+        told.append(is_stopped())
+
+    monkeypatch.setattr(module, "copy_snapshot", copy_snapshot)
+    assert target.copy(order()) is None
+    assert told == [False, True]

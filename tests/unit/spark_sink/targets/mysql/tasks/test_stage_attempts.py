@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,6 +24,8 @@ from tests.unit.spark_sink.targets.mysql.test_stage_store import Staging
 
 from .test_snapshot_task import snapshot_order
 
+PIECE = 2
+
 
 class Session(Staging):
     """``stalls`` runs once, when the next transaction has ended."""
@@ -32,12 +35,12 @@ class Session(Staging):
     def __init__(self) -> None:
         super().__init__()
         self.stalls: Callable[[], object] | None = None
-        self.transactions = 0
+        self.rows = 5
+        self.copied: list[str] = []
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         yield
-        self.transactions += 1
         stalls, self.stalls = self.stalls, None
         if stalls is not None:
             stalls()
@@ -45,7 +48,15 @@ class Session(Staging):
     def query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         if "information_schema.COLUMNS" in sql:
             return []
+        if "MAX(shardmerge_row)" in sql:
+            (after,) = re.findall(r"shardmerge_row > (\d+)", sql)
+            return [(min(int(after) + PIECE, self.rows) if int(after) < self.rows else None,)]
         return super().query(sql, values)
+
+    def execute_strictly(self, sql: str) -> int:
+        (piece,) = re.findall(r"shardmerge_row > (\d+) AND s.shardmerge_row <= (\d+)", sql)
+        self.copied.append("-".join(piece))
+        return 0
 
 
 class Line:
@@ -66,7 +77,11 @@ class Line:
         config = SimpleNamespace(control_database="control", pipeline="p")
         control = SimpleNamespace(fence=lambda *_: None)
         made = SimpleNamespace(
-            session=self.session, config=config, control=control, round_records=2
+            session=self.session,
+            config=config,
+            control=control,
+            round_records=PIECE,
+            shape=lambda _: None,
         )
         return cast(TaskConnection, made)
 
@@ -110,6 +125,16 @@ def is_read(line: Line) -> Load:
     return read
 
 
+def test_a_copy_ends_between_two_pieces_when_the_sink_stops(line: Line) -> None:
+    is_read(line)
+    copied = line.session.copied
+    assert not copy_rows(line.task, at(70), line.connection, lambda: len(copied) == 2)
+    assert copied == ["0-2", "2-4"]
+    assert line.stages.current(line.load) == (line.current, 4)
+    assert copy_rows(line.task, at(70), line.connection, lambda: False)
+    assert copied[2:] == ["4-5"]
+
+
 def test_a_snapshot_whose_table_is_gone_cannot_be_copied(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,9 +149,9 @@ def test_a_snapshot_whose_table_is_gone_cannot_be_copied(
 
     monkeypatch.setattr(line.session, "query", refused)
     with pytest.raises(TargetError, match="are not beside the target any more") as raised:
-        copy_rows(line.task, at(70), line.connection)
+        copy_rows(line.task, at(70), line.connection, lambda: False)
     assert raised.value.code == "SM-1627"
     gone.number = 1205
     with pytest.raises(TargetError) as raised:
-        copy_rows(line.task, at(70), line.connection)
+        copy_rows(line.task, at(70), line.connection, lambda: False)
     assert raised.value is gone, "any other error stays what it is"
