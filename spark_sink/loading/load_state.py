@@ -39,6 +39,21 @@ class ChunkState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """Names a chunk as it was given out once. Whatever a reader brings later belongs to that.
+
+    Attributes:
+        chunk: The chunk's number.
+        base: The base at which it was given out.
+        number: See ``Chunk.attempt``.
+    """
+
+    chunk: int
+    base: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A part of a shard that is read in one transaction.
 
@@ -54,6 +69,8 @@ class Chunk:
         read_before: The binlog's end at a moment after the chunk's snapshot was taken. The chunk
             has nothing from there on. Of a ``SNAPSHOT`` it is the snapshot's own position: the
             chunk has everything from before it. None before the chunk is done.
+        attempt: ``Load.attempts`` when it was given out. 0 while it is planned, and for a chunk
+            that an earlier version gave out.
     """
 
     number: int
@@ -63,6 +80,12 @@ class Chunk:
     rows: int = 0
     size: int = 0
     read_before: SourcePosition | None = None
+    attempt: int = 0
+
+    @property
+    def given(self) -> Attempt:
+        """The attempt for which the chunk is given out, or was done."""
+        return Attempt(self.number, self.base, self.attempt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +104,7 @@ class Load:
         is_proven: Whether every schema change is known behind which a chunk could have been read.
         is_copied: Whether a snapshot's rows are in the target.
         has_rows: Whether this load, or one before it, may have written rows of the shard.
+        attempts: How often chunks were given out, by this version.
     """
 
     shard: ShardId
@@ -96,6 +120,7 @@ class Load:
     is_proven: bool = False
     is_copied: bool = False
     has_rows: bool = False
+    attempts: int = 0
 
     @property
     def is_void(self) -> bool:
@@ -177,24 +202,23 @@ class Load:
 
     def begin(self, number: int) -> Load:
         """Give a chunk out, to be read behind the base."""
-        begun = replace(self.chunks[number], state=ChunkState.RUNNING, base=self.base)
-        return replace(self._with(begun), has_rows=True)
+        attempt = self.attempts + 1
+        begun = replace(
+            self.chunks[number], state=ChunkState.RUNNING, base=self.base, attempt=attempt
+        )
+        return replace(self._with(begun), has_rows=True, attempts=attempt)
 
-    def accepts(self, number: int, base: int) -> bool:
-        """Whether a chunk's rows may be written now.
+    def accepts(self, attempt: Attempt) -> bool:
+        """Whether what an attempt has read may be written now.
 
-        The target asks this in the transaction of the rows, with the load's row locked. So a chunk
-        writes nothing if the base has moved, or another writer has taken over, since it was given
-        out.
-
-        Args:
-            number: The chunk's.
-            base: The base at which it was given out.
+        The target asks this in the transaction of the rows, with the chunk's row locked. So an
+        attempt writes nothing if the base has moved, the chunk was given out again, or another
+        writer has taken over, since it was given out.
         """
-        if self.is_void or base != self.base or number >= len(self.chunks):
+        if self.is_void or attempt.base != self.base or attempt.chunk >= len(self.chunks):
             return False
-        chunk = self.chunks[number]
-        return chunk.state is ChunkState.RUNNING and chunk.base == base
+        chunk = self.chunks[attempt.chunk]
+        return chunk.state is ChunkState.RUNNING and chunk.given == attempt
 
     def finish(self, number: int, rows: int, size: int, read_before: SourcePosition) -> Load:
         """A chunk's rows are written; see ``Chunk``."""

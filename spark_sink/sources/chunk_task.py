@@ -30,7 +30,7 @@ from shardmerge.spark_sink.loading.chunk_queries import (
 )
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
 from shardmerge.spark_sink.loading.key_order import KeyColumn
-from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from shardmerge.spark_sink.loading.load_state import Attempt, Load, LoadKind
 from shardmerge.spark_sink.loading.row_filters import row_filter
 from shardmerge.spark_sink.loading.table_shape import difference
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkOrder, ChunkResult
@@ -53,7 +53,7 @@ class ChunkTask:
     Attributes:
         load: The load that the chunk belongs to, without its list of chunks.
         number: The chunk's number.
-        base: The base at which the chunk was given out.
+        attempt: For which the chunk was given out.
         range: Its keys.
         expected: The shard's columns behind the base.
         expected_key: Names of the columns of its primary key there.
@@ -73,7 +73,7 @@ class ChunkTask:
 
     load: Load
     number: int
-    base: int
+    attempt: Attempt
     range: KeyRange
     expected: tuple[ShardColumn, ...]
     expected_key: tuple[str, ...]
@@ -163,7 +163,7 @@ def chunk_task(order: ChunkOrder, limits_of: LimitsOf | None = None) -> ChunkTas
     return ChunkTask(
         load=order.load,
         number=order.chunk.number,
-        base=order.chunk.base,
+        attempt=order.chunk.given,
         range=order.chunk.range,
         expected=segment.columns,
         expected_key=segment.key,

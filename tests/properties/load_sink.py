@@ -269,7 +269,7 @@ class Sink:
         rows = tuple(row for row in state.rows if _is_in(row, self.load.chunks[number].range))
         self.readings.append(
             Reading(
-                self.target.epoch, len(self.target.loads) - 1, number, self.load.base, rows,
+                self.target.epoch, len(self.target.loads) - 1, self.load.chunks[number].given, rows,
                 state.columns, place(at), place(len(self.source.events)),
             )
         )  # fmt: skip
@@ -288,7 +288,7 @@ class Sink:
                 self.readings.remove(reading)
             return True
         self.readings.remove(reading)
-        if not self.load.accepts(reading.number, reading.base):
+        if not self.load.accepts(reading.given):
             self.seen["late"] += 1
             return True
         if not self.has_schema(reading, self.gates.gates[self.base_index]):
@@ -305,11 +305,10 @@ class Sink:
     def give_back(self, reading: Reading) -> None:
         """The driver hears that a chunk was not written, if its process was the last one."""
         others = [one for one in self.readings if one is not reading and self.is_current(one)]
-        chunk = (reading.number, reading.base)
-        if not self.is_current(reading) or any((o.number, o.base) == chunk for o in others):
+        if not self.is_current(reading) or any(o.given == reading.given for o in others):
             return
-        if self.load.accepts(reading.number, reading.base):
-            self.load = self.load.give_back(reading.number)
+        if self.load.accepts(reading.given):
+            self.load = self.load.give_back(reading.given.chunk)
 
     @property
     def base_index(self) -> int:
@@ -340,7 +339,7 @@ class Sink:
 
     def images(self, reading: Reading) -> list[Image]:
         """What is written of a reading's rows. Rows that are not merged are not read."""
-        gate = self.gates.gates[self.gates.upto(reading.base) - 1]
+        gate = self.gates.gates[self.gates.upto(reading.given.base) - 1]
         extra = [c.id for c in gate.columns if c.id.startswith("a#")]
         return [
             {extra[0] if extra and c.startswith("a#") else c: v for c, v in row.items()}
@@ -353,7 +352,7 @@ class Sink:
         images = self.images(reading)
         for image in images:
             self.target.put(image)
-        self.load = self.load.finish(reading.number, len(images), 0, reading.read_before)
+        self.load = self.load.finish(reading.given.chunk, len(images), 0, reading.read_before)
 
     def prove(self) -> bool:
         """It is known that no chunk was read behind a schema change."""

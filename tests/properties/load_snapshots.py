@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.spark_sink.loading.load_state import LoadKind
+from shardmerge.spark_sink.loading.load_state import Attempt, LoadKind
 
 from .load_source import Image
 
@@ -28,8 +28,7 @@ class Reading:
 
     epoch: int
     load: int
-    number: int
-    base: int
+    given: Attempt
     rows: tuple[Image, ...]
     columns: tuple[str, ...] | None
     position: SourcePosition
@@ -55,7 +54,7 @@ def stage(world: Sink, reading: Reading) -> bool:
         Whether the attempt has ended.
     """
     target = world.target
-    accepts = world.is_current(reading) and world.load.accepts(reading.number, reading.base)
+    accepts = world.is_current(reading) and world.load.accepts(reading.given)
     if not reading.attempt:
         if not accepts:
             return True
@@ -82,16 +81,14 @@ def stage(world: Sink, reading: Reading) -> bool:
         world.give_back(reading)
         return True
     # On a replica, too, the snapshot's position is known.
-    world.load = world.load.finish(reading.number, len(rows), 0, reading.position)
+    world.load = world.load.finish(reading.given.chunk, len(rows), 0, reading.position)
     return True
 
 
 def run_again(world: Sink) -> bool:
     """A process is taken for dead and goes on; another one gets its task."""
     found = [
-        one
-        for one in world.readings
-        if world.is_current(one) and world.load.accepts(one.number, one.base)
+        one for one in world.readings if world.is_current(one) and world.load.accepts(one.given)
     ]
     if not found or world.load.kind is LoadKind.CHUNKS:
         return False

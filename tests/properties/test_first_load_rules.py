@@ -130,7 +130,7 @@ def a_chunk_is_done_before_its_rows_are_written(patch: Patch) -> None:
     def commit(self: World, reading: Reading) -> None:
         if self.random.random() < 0.3:
             # The driver dies between two transactions.
-            self.load = self.load.finish(reading.number, 0, 0, reading.read_before)
+            self.load = self.load.finish(reading.given.chunk, 0, 0, reading.read_before)
             self.crash()
         else:
             real(self, reading)

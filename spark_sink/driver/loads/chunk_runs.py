@@ -10,7 +10,7 @@ from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.settings import Source
 from shardmerge.spark_sink.loading.key_order import Boundary
-from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
+from shardmerge.spark_sink.loading.load_state import Attempt, Chunk, Load, LoadKind
 from shardmerge.spark_sink.loading.load_turns import LoadLimits, RateBudget, next_chunks
 from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkEnd,
@@ -139,7 +139,7 @@ class ChunkRuns:
             if load.kind is LoadKind.SNAPSHOT:
                 self._snapshots.add(load.shard)
             small = self._rows.get(load.shard, self._small) < self._small
-            given = (load.shard, turn.number, load.base)
+            given = (load.shard, order.chunk.given)
             self._threads.begin(
                 partial(self._target.run, order, source, small=small),
                 partial(self._take, given),
@@ -162,8 +162,8 @@ class ChunkRuns:
                 self._budgets[source.name] = budget.later(now, rate)
         return limits
 
-    def _take(self, given: tuple[ShardId, int, int], result: ChunkResult | ChunkFailure) -> None:
-        name, number, base = given
+    def _take(self, given: tuple[ShardId, Attempt], result: ChunkResult | ChunkFailure) -> None:
+        name, attempt = given
         self._snapshots.discard(name)
         load = self._book.latest[name]
         if isinstance(result, ChunkFailure):
@@ -171,12 +171,12 @@ class ChunkRuns:
                 raise ContractError(result.message, hint=result.hint, code=result.code)
             self._give_back(given)
             self._book.rest(name, Trouble(result.message, result.hint, result.code))
-        elif not load.accepts(number, base):
-            return  # it was planned again meanwhile, and its transaction has written nothing
+        elif not load.accepts(attempt):
+            return  # it was planned again meanwhile, and nothing of this attempt counts
         elif result.end is ChunkEnd.DONE:
             assert result.read_before is not None
             # The chunk's own transaction has stored this step.
-            done = load.finish(number, result.rows, result.size, result.read_before)
+            done = load.finish(attempt.chunk, result.rows, result.size, result.read_before)
             self._book.note(done, result.rows)
             self._book.goes_on(name)
             budget = self._budgets.get(name.source)
@@ -189,18 +189,18 @@ class ChunkRuns:
                 why = f"its table has changed ({result.detail}): it waits for the decision on that"
                 self._book.waits(name, why)
             elif result.end is ChunkEnd.TOO_LARGE:
-                self._split(name, number)
+                self._split(name, attempt.chunk)
 
-    def _failed(self, given: tuple[ShardId, int, int], error: Exception) -> None:
+    def _failed(self, given: tuple[ShardId, Attempt], error: Exception) -> None:
         self._snapshots.discard(given[0])
         self._give_back(given)
         self._book.failed(given[0], error)
 
-    def _give_back(self, given: tuple[ShardId, int, int]) -> None:
-        name, number, base = given
+    def _give_back(self, given: tuple[ShardId, Attempt]) -> None:
+        name, attempt = given
         load = self._book.latest[name]
-        if load.accepts(number, base):
-            self._book.keep([(load, load.give_back(number))])
+        if load.accepts(attempt):
+            self._book.keep([(load, load.give_back(attempt.chunk))])
 
     def _split(self, name: ShardId, number: int) -> None:
         """Begin to split a chunk that is too large. Until then its shard gets no chunks."""

@@ -157,7 +157,7 @@ class IcebergLoads:
         table = own.store.catalog.load(target)
         state = own.store.writable(table, order.writer_epoch)
         shard, number = order.load.shard, order.chunk.number
-        if not accepts(own.loads.stored(table, shard), order.load, number, order.chunk.base):
+        if not accepts(own.loads.stored(table, shard), order.load, order.chunk.given):
             return ChunkResult(shard, number, ChunkEnd.REFUSED)
         columns = written_columns(table.layout, state.decided)
         with self._lines(own.session, order, source, columns, small=small) as (read, view):
@@ -253,15 +253,15 @@ class IcebergLoads:
             Uncertain: It is not known whether the commit took effect.
             WriterReplaced: Another writer took over.
         """
-        base = order.chunk.base
+        attempt = order.chunk.given
 
         def wanted(uncertain: bool) -> Wanted:
             table = own.store.catalog.load(order.load.target)
             state = own.store.writable(table, order.writer_epoch)
             stored = own.loads.stored(table, result.shard)
-            if uncertain and is_done(stored, order.load, result.number, base):
+            if uncertain and is_done(stored, order.load, attempt):
                 return True
-            after = finished(stored, order.load, result, base)
+            after = finished(stored, order.load, result, attempt)
             if after is None:
                 return False
             if written_columns(table.layout, state.decided) != columns:

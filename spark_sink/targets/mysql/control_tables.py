@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import quote_identifier
@@ -147,7 +147,7 @@ def prepare_tables(session: MySqlSession, database: str) -> None:
     left_out = frozenset() if session.is_tidb else TIDB_ONLY
     tables = {name: text for name, text in TABLES.items() if name not in left_out}
     make_tables(session, database, tables)
-    add_later_columns(session, database)
+    add_later_columns(session, database, LATER_COLUMNS)
 
 
 def make_tables(session: MySqlSession, database: str, tables: Mapping[str, str]) -> None:
@@ -164,15 +164,18 @@ def make_tables(session: MySqlSession, database: str, tables: Mapping[str, str])
         )
 
 
-def add_later_columns(session: MySqlSession, database: str) -> None:
+def add_later_columns(
+    session: MySqlSession, database: str, columns: Iterable[tuple[str, str, str]]
+) -> None:
     """Add columns to control tables of an earlier version that lack them.
 
     Args:
         session: The caller's.
         database: The control database.
+        columns: As ``LATER_COLUMNS``.
     """
-    for table, column, definition in LATER_COLUMNS:
-        if _has_column(session, database, table, column):
+    for table, column, definition in columns:
+        if has_column(session, database, table, column):
             continue
         try:
             session.execute(
@@ -180,11 +183,12 @@ def add_later_columns(session: MySqlSession, database: str) -> None:
             )
         except TargetError:
             # Another sink may have begun at the same time.
-            if not _has_column(session, database, table, column):
+            if not has_column(session, database, table, column):
                 raise
 
 
-def _has_column(session: MySqlSession, database: str, table: str, column: str) -> bool:
+def has_column(session: MySqlSession, database: str, table: str, column: str) -> bool:
+    """Whether a control table has a column."""
     return bool(
         session.query(
             "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s"

@@ -3,7 +3,7 @@
 The tables are made for a pipeline that has a source whose first rows the sink reads.
 
 A chunk's own row is its fence. The transaction that writes the chunk's rows begins by marking it as
-done, provided that it is still given out at the base at which it was read (``finish``); this is
+done, provided that it is still given out for the attempt that has read it (``finish``); this is
 ``Load.accepts``. The driver's transaction that moves a base, or plans a chunk again, changes the
 same row. So one of the two waits for the other, and then finds what it did.
 
@@ -21,9 +21,9 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.records.plain import dump, from_plain
 from shardmerge.schemas.records.plain import load as from_bytes
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
-from shardmerge.spark_sink.loading.load_state import Chunk, ChunkState, Load
+from shardmerge.spark_sink.loading.load_state import Attempt, Chunk, ChunkState, Load
 
-from .control_tables import make_tables, qualified
+from .control_tables import add_later_columns, has_column, make_tables, qualified
 from .session import MySqlSession
 
 LOAD_KEY = "pipeline, shard_source, shard_database, shard_table, version"
@@ -50,10 +50,14 @@ LOAD_TABLES = {
         rows_read BIGINT NOT NULL,
         bytes_read BIGINT NOT NULL,
         read_before LONGTEXT NULL,
+        attempt INT NOT NULL DEFAULT 0,
         PRIMARY KEY ({LOAD_KEY}, number)
     )""",
 }
 """The definitions of the two tables. ``version``: of the decision that orders the load."""
+LATER_COLUMNS = (("load_chunks", "attempt", "INT NOT NULL DEFAULT 0"),)
+"""See ``control_tables.LATER_COLUMNS``."""
+_OF_ATTEMPT = "number = %s AND base = %s AND attempt = %s"
 _CHUNK = "number, key_range, state, base, rows_read, bytes_read, read_before"
 
 
@@ -75,8 +79,9 @@ class LoadStore:
         return qualified(self._database, name)
 
     def prepare(self) -> None:
-        """Make the tables where they are missing; outside a transaction."""
+        """Make the tables, and later columns, where they are missing; outside a transaction."""
         make_tables(self._session, self._database, LOAD_TABLES)
+        add_later_columns(self._session, self._database, LATER_COLUMNS)
 
     def is_prepared(self) -> bool:
         """Whether the tables are there."""
@@ -89,9 +94,12 @@ class LoadStore:
 
     def loads(self) -> list[Load]:
         """All loads, those that are complete included; by shard and version."""
+        # Who reads the loads beside the sink may find a table of an earlier version.
+        has_attempts = has_column(self._session, self._database, "load_chunks", "attempt")
+        numbered = "attempt" if has_attempts else "0"
         chunks: dict[tuple[object, ...], list[Chunk]] = {}
-        for *place, number, key_range, state, base, rows, size, end in self._session.query(
-            f"SELECT {LOAD_KEY}, {_CHUNK} FROM {self.table('load_chunks')}"
+        for *place, number, key_range, state, base, rows, size, end, attempt in self._session.query(
+            f"SELECT {LOAD_KEY}, {_CHUNK}, {numbered} FROM {self.table('load_chunks')}"
             f" WHERE pipeline = %s ORDER BY {LOAD_KEY}, number",
             (self._pipeline,),
         ):
@@ -103,6 +111,7 @@ class LoadStore:
                 int(rows),
                 int(size),
                 None if end is None else from_plain(SourcePosition, json.loads(end)),
+                int(attempt),
             )
             chunks.setdefault(tuple(place), []).append(chunk)
         return [
@@ -134,8 +143,8 @@ class LoadStore:
                 continue
             end = chunk.read_before
             self._session.execute(
-                f"REPLACE INTO {self.table('load_chunks')} ({LOAD_KEY}, {_CHUNK})"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+                f"REPLACE INTO {self.table('load_chunks')} ({LOAD_KEY}, {_CHUNK}, attempt)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     *place,
                     number,
@@ -145,6 +154,7 @@ class LoadStore:
                     chunk.rows,
                     chunk.size,
                     None if end is None else dump(end).decode(),
+                    chunk.attempt,
                 ),
             )
         if len(known) > len(after.chunks):
@@ -156,8 +166,7 @@ class LoadStore:
     def finish(
         self,
         load: Load,
-        number: int,
-        base: int,
+        attempt: Attempt,
         *,
         rows: int,
         size: int,
@@ -167,8 +176,7 @@ class LoadStore:
 
         Args:
             load: Names the load; its state may be old.
-            number: The chunk's.
-            base: The base at which it was given out.
+            attempt: Which has read it.
             rows: See ``Chunk``.
             size: See ``Chunk``.
             read_before: See ``Chunk``.
@@ -178,37 +186,36 @@ class LoadStore:
         """
         changed = self._session.execute(
             f"UPDATE {self.table('load_chunks')} SET state = %s, rows_read = %s, bytes_read = %s,"
-            f" read_before = %s WHERE {OF_LOAD} AND number = %s AND base = %s AND state = %s",
+            f" read_before = %s WHERE {OF_LOAD} AND {_OF_ATTEMPT} AND state = %s",
             (
                 ChunkState.DONE.value,
                 rows,
                 size,
                 dump(read_before).decode(),
                 *load_place(self._pipeline, load),
-                number,
-                base,
+                *_attempt_place(attempt),
                 ChunkState.RUNNING.value,
             ),
         )
         return changed == 1
 
-    def is_given_out(self, load: Load, number: int, base: int) -> bool:
-        """Whether a chunk is still given out at a base; its row is locked until then."""
-        return self._locked_state(load, number, base) is ChunkState.RUNNING
+    def is_given_out(self, load: Load, attempt: Attempt) -> bool:
+        """Whether a chunk is still given out for an attempt; its row is locked until then."""
+        return self._locked_state(load, attempt) is ChunkState.RUNNING
 
-    def is_done(self, load: Load, number: int, base: int) -> bool:
-        """Whether a chunk that was given out at a base is marked as done, after a COMMIT was lost.
+    def is_done(self, load: Load, attempt: Attempt) -> bool:
+        """Whether an attempt has marked its chunk as done, after a COMMIT was lost.
 
         Waits for a transaction that is still committing.
         """
-        return self._locked_state(load, number, base) is ChunkState.DONE
+        return self._locked_state(load, attempt) is ChunkState.DONE
 
-    def _locked_state(self, load: Load, number: int, base: int) -> ChunkState | None:
-        """The state of a chunk that was given out at a base, with its row locked; None without."""
+    def _locked_state(self, load: Load, attempt: Attempt) -> ChunkState | None:
+        """The state of an attempt's chunk, with its row locked; None if it was given out again."""
         rows = self._session.query(
             f"SELECT state FROM {self.table('load_chunks')} WHERE {OF_LOAD}"
-            " AND number = %s AND base = %s FOR UPDATE",
-            (*load_place(self._pipeline, load), number, base),
+            f" AND {_OF_ATTEMPT} FOR UPDATE",
+            (*load_place(self._pipeline, load), *_attempt_place(attempt)),
         )
         return ChunkState(rows[0][0]) if rows else None
 
@@ -217,6 +224,11 @@ def load_place(pipeline: str, load: Load) -> tuple[object, ...]:
     """The values of ``LOAD_KEY`` for a load."""
     shard = load.shard
     return (pipeline, shard.source, shard.database, shard.table, load.version)
+
+
+def _attempt_place(attempt: Attempt) -> tuple[int, int, int]:
+    """The parameters of ``_OF_ATTEMPT``."""
+    return (attempt.chunk, attempt.base, attempt.number)
 
 
 def _bytes(text: str | bytes) -> bytes:

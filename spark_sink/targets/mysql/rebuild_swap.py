@@ -96,6 +96,8 @@ class RebuildSwap:
             TargetError: The target cannot be written now (``retryable``).
         """
         swapped = replace(record, stage=Stage.SWAPPED)
+        # An earlier version may have begun the rebuild.
+        LoadStore(self._session, self._database, self._pipeline).prepare()
         with self._session.transaction():
             self._control.lock_epoch()
             self._give_offsets(record)

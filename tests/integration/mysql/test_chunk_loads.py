@@ -92,11 +92,15 @@ def line_of(
 
 
 def all_chunks_come(line: LoadLine) -> None:
-    """Three chunks; one is late, and one was read with an older base."""
+    """Three chunks; one is late twice: it was given out again, or was read with an older base."""
     first = line.run_next(0)
     assert isinstance(first, ChunkResult) and first.end is ChunkEnd.DONE, first
     assert first.rows == 1_000
     line.step(line.load.begin(1))
+    late = line.order(1)
+    line.step(line.load.give_all_back().begin(1))
+    refused = line.run(late)
+    assert isinstance(refused, ChunkResult) and refused.end is ChunkEnd.REFUSED
     late = line.order(1)
     assert first.read_before is not None
     line.step(line.load.move(2, first.read_before))

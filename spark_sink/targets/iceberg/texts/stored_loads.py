@@ -15,7 +15,7 @@ from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.records.plain import dump
 from shardmerge.schemas.records.plain import load as from_bytes
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
-from shardmerge.spark_sink.loading.load_state import Chunk, ChunkState, Load, LoadKind
+from shardmerge.spark_sink.loading.load_state import Attempt, Chunk, ChunkState, Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkResult
 
 
@@ -86,32 +86,34 @@ def stepped(stored: Load | None, before: Load | None, after: Load) -> Load:
     return replace(after, chunks=tuple(chunks))
 
 
-def finished(stored: Load | None, given: Load, result: ChunkResult, base: int) -> Load | None:
+def finished(
+    stored: Load | None, given: Load, result: ChunkResult, attempt: Attempt
+) -> Load | None:
     """The load to store with a chunk's rows; None when they must not be written.
 
     Args:
         stored: The shard's load in the property; None without one.
         given: The load as it was when the chunk was given out.
         result: Of the chunk, which is done.
-        base: The base at which the chunk was given out.
+        attempt: Which has read it.
     """
     assert result.read_before is not None
-    if stored is None or not accepts(stored, given, result.number, base):
+    if stored is None or not accepts(stored, given, attempt):
         return None
     return stored.finish(result.number, result.rows, result.size, result.read_before)
 
 
-def accepts(stored: Load | None, given: Load, number: int, base: int) -> bool:
-    """Whether a chunk that was given out is still wanted; see ``finished``."""
-    return stored is not None and stored.version == given.version and stored.accepts(number, base)
+def accepts(stored: Load | None, given: Load, attempt: Attempt) -> bool:
+    """Whether what an attempt has read is still wanted; see ``finished``."""
+    return stored is not None and stored.version == given.version and stored.accepts(attempt)
 
 
-def is_done(stored: Load | None, given: Load, number: int, base: int) -> bool:
-    """Whether a chunk that was given out is done, after the answer to a commit was lost."""
-    if stored is None or stored.version != given.version or number >= len(stored.chunks):
+def is_done(stored: Load | None, given: Load, attempt: Attempt) -> bool:
+    """Whether an attempt's chunk is done by it, after the answer to a commit was lost."""
+    if stored is None or stored.version != given.version or attempt.chunk >= len(stored.chunks):
         return False
-    chunk = stored.chunks[number]
-    return chunk.state is ChunkState.DONE and chunk.base == base
+    chunk = stored.chunks[attempt.chunk]
+    return chunk.state is ChunkState.DONE and chunk.given == attempt
 
 
 def _prefix(pipeline: str) -> str:

@@ -126,12 +126,11 @@ class ChunkWriter:
                     connection.control.fence(task.writer_epoch, task.load.target)
                     if not is_wanted():
                         return False
-                    if uncertain and self._store.is_done(task.load, task.number, task.base):
+                    if uncertain and self._store.is_done(task.load, task.attempt):
                         return True
                     if not self._store.finish(
                         task.load,
-                        task.number,
-                        task.base,
+                        task.attempt,
                         rows=result.rows,
                         size=result.size,
                         read_before=result.read_before,

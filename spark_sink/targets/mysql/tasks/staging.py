@@ -50,7 +50,7 @@ class StageWriter(ChunkWriter):
         name = self._name = self._stages.new_name(shard)
         with session.transaction():
             self._connection.control.fence(task.writer_epoch, task.load.target)
-            if not self._store.is_given_out(task.load, task.number, task.base):
+            if not self._is_wanted(task):
                 return False
             self._stages.register(task.load, name)
             others = self._stages.others(shard, name)
@@ -63,10 +63,22 @@ class StageWriter(ChunkWriter):
     def add(self, task: ChunkTask, batch: Batch) -> bool:
         """See ``Stage``."""
         table = TargetTable(self._connection.config.control_database, self._name)
-        for block in batch.upserts:
-            write_keyless(self._connection.session, table, KeylessBatch(None, (), (), block))
+        try:
+            for block in batch.upserts:
+                write_keyless(self._connection.session, table, KeylessBatch(None, (), (), block))
+        except TargetError as error:
+            # The next attempt drops the table when it begins.
+            if error.number != NO_TABLE or self._is_wanted(task):
+                raise
+            return False
         reach("rows-staged")
-        return self._store.is_given_out(task.load, task.number, task.base)
+        if self._is_wanted(task):
+            return True
+        self._stages.drop([self._name])
+        return False
+
+    def _is_wanted(self, task: ChunkTask) -> bool:
+        return self._store.is_given_out(task.load, task.attempt)
 
     def finish(self, task: ChunkTask, result: ChunkResult) -> bool:
         """See ``Stage``."""
@@ -75,7 +87,11 @@ class StageWriter(ChunkWriter):
             current = self._stages.current(task.load)
             return current is not None and current[0] == self._name
 
-        return self.commit(task, result, lambda: None, is_current)
+        done = self.commit(task, result, lambda: None, is_current)
+        if not done:
+            # The next attempt did not find the table if it was made after that one had begun.
+            self._stages.drop([self._name])
+        return done
 
 
 def column_types(session: MySqlSession, table: TargetTable) -> dict[str, str]:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from shardmerge.spark_sink.loading.chunk_ranges import KeyRange
-from shardmerge.spark_sink.loading.load_state import Chunk, ChunkState, Load, LoadKind
+from shardmerge.spark_sink.loading.load_state import Attempt, Chunk, ChunkState, Load, LoadKind
 from tests.unit.spark_sink.loading.loads import SHARD, TARGET, at, done, load
 
 
@@ -46,21 +47,44 @@ def test_what_is_not_planned_is_not_read() -> None:
 
 def test_a_chunk_is_accepted_once_and_at_its_base_only() -> None:
     one = load(LoadKind.CHUNKS, "5")
-    assert not one.accepts(0, 1)
+    assert not one.accepts(Attempt(0, 1, 0))
+    assert not one.accepts(Attempt(0, 1, 1))
     one = one.begin(0)
-    assert one.accepts(0, 1)
-    assert not one.accepts(0, 2)
-    assert not one.accepts(1, 1)
-    assert not one.accepts(2, 1)
-    assert not one.finish(0, 3, 4, at(9)).accepts(0, 1)
-    assert not one.give_back(0).accepts(0, 1)
-    assert not one.end_void(2, at(9)).accepts(0, 2)
+    assert one.chunks[0].given == Attempt(0, 1, 1)
+    assert one.accepts(Attempt(0, 1, 1))
+    assert not one.accepts(Attempt(0, 1, 2))
+    assert not one.accepts(Attempt(0, 2, 1))
+    assert not one.accepts(Attempt(1, 1, 1))
+    assert not one.accepts(Attempt(2, 1, 1))
+    assert not one.finish(0, 3, 4, at(9)).accepts(Attempt(0, 1, 1))
+    assert not one.give_back(0).accepts(Attempt(0, 1, 1))
+    assert not one.end_void(2, at(9)).accepts(Attempt(0, 2, 1))
 
 
 def test_a_chunk_given_out_again_behind_another_base_refuses_the_first_reader() -> None:
     one = load().begin(0).move(2, at(50)).begin(0)
-    assert not one.accepts(0, 1)
-    assert one.accepts(0, 2)
+    assert not one.accepts(Attempt(0, 1, 1))
+    assert one.accepts(Attempt(0, 2, 2))
+
+
+@pytest.mark.parametrize(
+    "planned_again",
+    [
+        lambda one: one.give_back(0),
+        lambda one: one.give_all_back(),
+        lambda one: one.give_back(0).split(0, ("3",)),
+        # Its chunks are others, with the same numbers.
+        lambda one: one.give_back(0).read_as(LoadKind.SNAPSHOT).plan(),
+    ],
+)
+def test_a_chunk_given_out_again_at_the_same_base_refuses_the_first_reader(
+    planned_again: Callable[[Load], Load],
+) -> None:
+    first = load(LoadKind.CHUNKS, "5").begin(0)
+    again = planned_again(first).begin(0)
+    assert not again.accepts(first.chunks[0].given)
+    assert again.accepts(again.chunks[0].given)
+    assert again.chunks[0].given.base == first.chunks[0].given.base
 
 
 def test_a_new_driver_gives_out_again_what_was_given_out() -> None:
@@ -125,5 +149,5 @@ def test_a_load_is_paused_and_resumed() -> None:
 def test_a_planned_chunk_remembers_nothing() -> None:
     one = done(load(), 0).move(2, at(1))
     assert one.chunks == (Chunk(0, KeyRange()),)
-    assert replace(one, base=1, has_rows=False) == load()
+    assert replace(one, base=1, has_rows=False, attempts=0) == load()
     assert one.chunks[0].state is ChunkState.PLANNED

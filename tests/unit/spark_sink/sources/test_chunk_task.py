@@ -8,7 +8,7 @@ from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import Binding
-from shardmerge.spark_sink.loading.load_state import Load, LoadKind
+from shardmerge.spark_sink.loading.load_state import Attempt, Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkOrder
 from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.sources.chunk_task import chunk_task
@@ -33,7 +33,8 @@ def test_only_columns_that_the_target_has_are_read() -> None:
     assert [(c.name, c.target) for c in task.rows.columns] == [("a", "text"), ("id", "id")]
     assert task.rows.key == ("id",)
     assert [k.name for k in task.key] == ["id"]
-    assert (task.number, task.base, task.most_rows, task.writer_epoch) == (1, 1, 10, 7)
+    assert (task.number, task.attempt) == (1, Attempt(1, 1, 1))
+    assert (task.most_rows, task.writer_epoch) == (10, 7)
     assert task.leave_out == "secret"
 
 

@@ -90,7 +90,7 @@ def test_a_snapshot_is_not_read_twice_at_once(driver: Driver) -> None:
         running.remove(order.load.shard)
         # The target has planned it again meanwhile.
         is_wanted = driver.store.kept[order.load.shard, order.load.version].accepts(
-            0, order.chunk.base
+            order.chunk.given
         )
         if not is_wanted:
             return ChunkResult(order.load.shard, 0, ChunkEnd.REFUSED)

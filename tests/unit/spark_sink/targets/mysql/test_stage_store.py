@@ -29,15 +29,16 @@ class Staging(Session):
         self.said: list[str] = []
 
     def query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        if "information_schema" in sql:
+        if "information_schema.TABLES" in sql:
             prefix = str(values[2])
             return [(name,) for name in self.tables if name.startswith(prefix)]
-        return super().query(sql.replace(" FOR UPDATE", ""), values)
+        return super().query(sql, values)
 
     def execute(self, sql: str, values: Sequence[object] = ()) -> int:
         self.said.append(sql)
         if sql.startswith("DROP TABLE"):
-            self.tables.remove(sql.rpartition("`.`")[2].removesuffix("`"))
+            gone = sql.rpartition("`.`")[2].removesuffix("`")
+            self.tables = [name for name in self.tables if name != gone]
             return 0
         if sql.startswith("CREATE TABLE"):
             self.tables.append(sql.partition(" (")[0].rpartition("`.`")[2].removesuffix("`"))

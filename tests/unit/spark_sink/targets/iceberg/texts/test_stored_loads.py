@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.loading.load_estimate import rows_of
-from shardmerge.spark_sink.loading.load_state import ChunkState, Load, LoadKind
+from shardmerge.spark_sink.loading.load_state import Attempt, ChunkState, Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
 from shardmerge.spark_sink.targets.iceberg.texts.stored_loads import (
     accepts,
@@ -29,6 +30,17 @@ def read(number: int, rows: int = 3) -> ChunkResult:
 def test_what_is_stored_is_read_again() -> None:
     some = done(LOAD, 1).begin(2)
     assert load_of(load_text(some)) == some
+
+
+def test_a_load_of_a_version_without_attempts_is_read() -> None:
+    plain = json.loads(load_text(done(LOAD, 1).begin(2)))
+    del plain["attempts"]
+    for chunk in plain["chunks"]:
+        del chunk["attempt"]
+    stored = load_of(json.dumps(plain))
+    again = stored.give_all_back().begin(2)
+    assert [chunk.given for chunk in again.running] == [Attempt(2, 1, 1)]
+    assert stored.chunks[1].state is ChunkState.DONE
 
 
 def test_a_complete_load_keeps_one_chunk_for_all() -> None:
@@ -92,10 +104,10 @@ def test_a_new_load_takes_the_place_of_the_one_before() -> None:
 
 def test_a_chunk_is_finished_once_and_only_as_it_was_given_out() -> None:
     running = LOAD.begin(0)
-    given = replace(running, chunks=())
-    after = finished(running, given, read(0), base=1)
+    given, attempt = replace(running, chunks=()), running.chunks[0].given
+    after = finished(running, given, read(0), attempt)
     assert after == running.finish(0, 3, 30, at(70))
-    assert is_done(after, given, 0, 1) and not is_done(running, given, 0, 1)
+    assert is_done(after, given, attempt) and not is_done(running, given, attempt)
     refused = (
         None,
         after,  # done already
@@ -103,14 +115,17 @@ def test_a_chunk_is_finished_once_and_only_as_it_was_given_out() -> None:
         running.move(2, at(10)),
         replace(running, version=4),
         running.end_void(2, at(50)),
+        running.give_back(0).begin(0),
     )
     for stored in refused:
-        assert finished(stored, given, read(0), base=1) is None
-        assert not accepts(stored, given, 0, 1)
-    assert not is_done(None, given, 0, 1)
-    assert not is_done(replace(after, version=4), given, 0, 1)
-    assert not is_done(after, given, 7, 1)
+        assert finished(stored, given, read(0), attempt) is None
+        assert not accepts(stored, given, attempt)
+    assert not is_done(None, given, attempt)
+    assert not is_done(replace(after, version=4), given, attempt)
+    assert not is_done(after, given, Attempt(7, 1, 1))
+    # Another attempt has done it, after this one's answer was lost.
+    assert not is_done(done(running.give_back(0), 0), given, attempt)
     # The chunk was given out again behind a later gate.
     again = running.move(2, at(10)).begin(0)
-    assert finished(again, given, read(0), base=1) is None
-    assert finished(again, given, read(0), base=2) is not None
+    assert finished(again, given, read(0), attempt) is None
+    assert finished(again, given, read(0), again.chunks[0].given) is not None

@@ -31,7 +31,7 @@ LOAD = load(LoadKind.CHUNKS, "5").begin(1)
 TASK = ChunkTask(
     replace(LOAD, chunks=()),
     1,
-    1,
+    LOAD.chunks[1].given,
     LOAD.chunks[1].range,
     tuple(ShardColumn(f"{c.name}#1", c) for c in TABLE.columns),
     ("id",),

@@ -12,19 +12,25 @@ from typing import Any, cast
 import pytest
 
 from shardmerge.schemas.model.errors import TargetError
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.loading.load_state import Load
+from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
+from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask, chunk_task
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.stage_store import StageStore
+from shardmerge.spark_sink.targets.mysql.tasks import staging
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 from shardmerge.spark_sink.targets.mysql.tasks.staging import StageWriter, copy_rows
-from tests.unit.spark_sink.loading.loads import at
+from tests.unit.spark_sink.loading.loads import SHARD, at
 from tests.unit.spark_sink.targets.mysql.test_stage_store import Staging
 
 from .test_snapshot_task import snapshot_order
 
 PIECE = 2
+ROWS = Batch((), None, (Block((), (), (), (), 1),))
 
 
 class Session(Staging):
@@ -46,7 +52,7 @@ class Session(Staging):
             stalls()
 
     def query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        if "information_schema.COLUMNS" in sql:
+        if "COLUMN_TYPE" in sql:
             return []
         if "MAX(shardmerge_row)" in sql:
             (after,) = re.findall(r"shardmerge_row > (\d+)", sql)
@@ -66,11 +72,23 @@ class Line:
         order = snapshot_order()
         self.session = Session()
         # The columns do not matter here.
-        self.task = replace(chunk_task(order), staged=())
+        self._task = replace(chunk_task(order), staged=())
         self.store = LoadStore(cast(MySqlSession, self.session), "control", "p")
-        self.load = replace(order.load, chunks=(order.chunk,), is_planned=True)
+        self.load = replace(order.load, chunks=(order.chunk,))
         self.store.keep(None, self.load)
         self.stages = StageStore(cast(MySqlSession, self.session), "control", "p")
+
+    @property
+    def task(self) -> ChunkTask:
+        """For the attempt for which the chunk is given out."""
+        return replace(self._task, attempt=self.load.chunks[0].given)
+
+    def give_out_again(self) -> None:
+        self.step(self.load.give_back(0).begin(0))
+
+    def step(self, after: Load) -> None:
+        self.store.keep(self.load, after)
+        self.load = after
 
     @property
     def connection(self) -> TaskConnection:
@@ -85,9 +103,9 @@ class Line:
         )
         return cast(TaskConnection, made)
 
-    def begin(self, task: ChunkTask | None = None) -> StageWriter:
+    def begin(self) -> StageWriter:
         writer = StageWriter(self.connection)
-        assert writer.begin(task or self.task)
+        assert writer.begin(self.task)
         return writer
 
     @property
@@ -118,11 +136,52 @@ def test_an_attempt_that_stalls_leaves_the_table_of_the_next_one(line: Line) -> 
     assert line.current in line.session.tables
 
 
-def is_read(line: Line) -> Load:
+def test_an_attempt_whose_table_another_one_dropped_is_not_wanted_any_more(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(session: Session, table: TargetTable, batch: object) -> None:
+        if table.table not in session.tables:
+            raise TargetError("Table doesn't exist [1146]", number=1146, code="SM-3101")
+
+    monkeypatch.setattr(staging, "write_keyless", write)
+    first, task = line.begin(), line.task
+    assert first.add(task, ROWS)
+    line.give_out_again()
+    second = line.begin()
+    assert not first.add(task, ROWS)
+    assert second.add(line.task, ROWS)
+    line.stages.drop([line.current])
+    with pytest.raises(TargetError) as raised:
+        second.add(line.task, ROWS)
+    assert raised.value.number == 1146, "nobody knows why it is gone"
+
+
+DONE = ChunkResult(SHARD, 0, ChunkEnd.DONE, 1, 1, at(70))
+
+
+@pytest.mark.parametrize(
+    "goes_on",
+    [lambda late, task: late.add(task, ROWS), lambda late, task: late.finish(task, DONE)],
+    ids=["add", "finish"],
+)
+def test_an_attempt_that_is_not_wanted_any_more_leaves_no_table(
+    line: Line, monkeypatch: pytest.MonkeyPatch, goes_on: Callable[[StageWriter, ChunkTask], bool]
+) -> None:
+    def another_begins() -> None:
+        line.give_out_again()
+        line.begin()
+
+    monkeypatch.setattr(staging, "write_keyless", lambda *_: None)
+    task, line.session.stalls = line.task, another_begins
+    late = line.begin()
+    assert len(line.session.tables) == 2, "the late one has made its table"
+    assert not goes_on(late, task)
+    assert line.session.tables == [line.current]
+
+
+def is_read(line: Line) -> None:
     line.begin()
-    read = line.load.finish(0, 5, 40, at(70))
-    line.store.keep(line.load, read)
-    return read
+    line.step(line.load.finish(0, 5, 40, at(70)))
 
 
 def test_a_copy_ends_between_two_pieces_when_the_sink_stops(line: Line) -> None:
