@@ -29,7 +29,7 @@ from .ddl.entries import Entries, JournalStatement
 from .load_store import LOAD_TABLES, OF_LOAD, LoadStore, load_place
 from .rebuild_store import OF_TARGET, OFFSET_TABLES, RebuildStore
 from .session import MySqlSession
-from .stage_store import STAGE_TABLES
+from .stage_store import STAGE_TABLES, StageStore
 
 _COUNTS = ("row_events", "rows_written", "rows_deleted")
 _KEPT = frozenset({"rebuilds"})
@@ -99,7 +99,7 @@ class RebuildSwap:
         # An earlier version may have begun the rebuild.
         LoadStore(self._session, self._database, self._pipeline).prepare()
         with self._session.transaction():
-            self._control.lock_epoch()
+            self._lock_epochs(record)
             self._give_offsets(record)
             if renewal is None:
                 self._give_journal(record)
@@ -111,8 +111,9 @@ class RebuildSwap:
                     f"DELETE FROM {self._control.table(name)} WHERE {OF_TARGET}",
                     self._of(record.target),
                 )
-            self._forget(record)
+            left = self._forget(record)
             self._store.keep(swapped)
+        self._stages(record).drop(left)
         self._drop_database(record.shadow.table)
         return swapped
 
@@ -124,14 +125,18 @@ class RebuildSwap:
         """
         aborted = replace(record, stage=Stage.ABORTED)
         self._drop(record.shadow.table)
+        # Whoever is killed behind the transaction leaves at most what was begun meanwhile.
+        stages = self._stages(record)
+        stages.drop(stages.tables())
         with self._session.transaction():
-            self._control.lock_epoch()
+            self._lock_epochs(record)
             self._session.execute(
                 f"DELETE FROM {self._control.table('cutovers')} WHERE {OF_TARGET} AND closed = 2",
                 self._of(record.target),
             )
-            self._forget(record)
+            left = self._forget(record)
             self._store.keep(aborted)
+        stages.drop(left)
         return aborted
 
     def drop_old(self, record: RebuildRecord) -> RebuildRecord:
@@ -140,6 +145,12 @@ class RebuildSwap:
         self._drop(record.old)
         self._store.keep(ended)
         return ended
+
+    def _lock_epochs(self, record: RebuildRecord) -> None:
+        """Within a transaction: neither sink stores anything meanwhile, or begins a snapshot."""
+        self._control.lock_epoch()
+        name = record.sink_name(self._pipeline)
+        ControlStore(self._session, self._database, name).lock_epoch()
 
     def _give_offsets(self, record: RebuildRecord) -> None:
         """Partitions that only the shadow knows become the target's, too."""
@@ -197,14 +208,23 @@ class RebuildSwap:
             self._session.execute(f"DELETE FROM {own.table('load_chunks')} WHERE {OF_LOAD}", place)
             own.keep(None, given)
 
-    def _forget(self, record: RebuildRecord) -> None:
-        """Remove the state of the shadow's sink. A task of it that still runs is refused then."""
+    def _stages(self, record: RebuildRecord) -> StageStore:
+        return StageStore(self._session, self._database, record.sink_name(self._pipeline))
+
+    def _forget(self, record: RebuildRecord) -> list[str]:
+        """Remove the state of the shadow's sink. A task of it that still runs is refused then.
+
+        Returns:
+            Its tables beside the shadow, which are to be dropped behind the transaction.
+        """
+        name = record.sink_name(self._pipeline)
+        left = self._stages(record).tables()
         left_out = _KEPT if self._session.is_tidb else _KEPT | TIDB_ONLY
-        for name in (*(TABLES.keys() - left_out), *LOAD_TABLES, *STAGE_TABLES):
+        for table in (*(TABLES.keys() - left_out), *LOAD_TABLES, *STAGE_TABLES):
             self._session.execute(
-                f"DELETE FROM {qualified(self._database, name)} WHERE pipeline = %s",
-                (record.sink_name(self._pipeline),),
+                f"DELETE FROM {qualified(self._database, table)} WHERE pipeline = %s", (name,)
             )
+        return left
 
     def _of(self, target: TargetTable) -> tuple[str, str, str]:
         return (self._pipeline, target.database, target.table)

@@ -81,13 +81,20 @@ class StageStore:
         Within the transaction that registers ``stage``: no later attempt can begin before it ends,
         so none of them is a later attempt's.
         """
+        return [name for name in self._tables_of(shard) if name != stage]
+
+    def tables(self) -> list[str]:
+        """The tables of all attempts of the pipeline, as far as they have begun."""
+        return [name for shard in self.shards() for name in self._tables_of(shard)]
+
+    def _tables_of(self, shard: ShardId) -> list[str]:
         prefix = self._prefix(shard)
         found = self._session.query(
             "SELECT TABLE_NAME FROM information_schema.TABLES"
             " WHERE TABLE_SCHEMA = %s AND LEFT(TABLE_NAME, %s) = %s",
             (self._database, len(prefix), prefix),
         )
-        return [str(name) for (name,) in found if name != stage]
+        return [str(name) for (name,) in found]
 
     def drop(self, stages: Iterable[str]) -> None:
         """Drop attempts' tables where they are there; outside a transaction."""

@@ -34,6 +34,7 @@ from shardmerge.spark_sink.targets.mysql.ddl.compared_tables import TableCompare
 from shardmerge.spark_sink.targets.mysql.ddl.journal import Journal
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
+from shardmerge.spark_sink.targets.mysql.stage_store import StageStore
 from shardmerge.spark_sink.targets.shadow_merges import shadow_merge
 from tests.breadth import with_further
 
@@ -41,6 +42,8 @@ from .compared_line import S1, TARGET, pipeline
 
 ROWS, LATER = Partition("s1.app.t_1", 0), Partition("s1.app.t_1", 1)
 OTHER = TargetTable("merged", "other")
+OF_ANOTHER = "staged_0123456789abcdef_0"
+"""The table of a snapshot that another sink reads."""
 APART = Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True)
 SETTINGS = SinkSettings(Path())
 CHECK = "CONSTRAINT few CHECK (id < 1000)"
@@ -223,6 +226,12 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
     )
     added = ddl(f"ALTER TABLE {shadow.sql} ADD COLUMN `a` int")
     rebuilt.journal(rebuilt.name(record), rebuilt.epoch).execute(shadow, 2, 0, added)
+    _stage(rebuilt, record)
+    loads = LoadStore(rebuilt.session, "shardmerge", rebuilt.name(record))
+    [one] = loads.loads()
+    loads.keep(one, one.plan())
+    # An earlier version has begun the rebuild.
+    rebuilt.run("ALTER TABLE shardmerge.load_chunks DROP COLUMN attempt")
     server.marks.close_for_swap()
     assert rebuilt.control.closed_targets() == {TARGET: Closing.SWAPPING}
     assert not server.is_cut_over()
@@ -243,7 +252,7 @@ def test_the_tables_change_places_with_all_that_belongs_to_them(rebuilt: Rebuilt
     assert rebuilt.control.offsets() == {ROWS: 70, LATER: 4, Partition("s1.app.other", 0): 9}
     assert rebuilt.control.rows() == {TARGET: 13, OTHER: 3}
     [load] = LoadStore(rebuilt.session, "shardmerge", rebuilt.pipeline.name).loads()
-    assert (load.shard, load.target) == (S1, TARGET)
+    assert (load.shard, load.target, len(load.chunks)) == (S1, TARGET, 1)
     executed = server.executed(rebuilt.pipeline.name, TARGET)
     assert executed == {StatementKey(1, 0), StatementKey(1, -2), StatementKey(2, 0)}
     compared = server.decided_table(TargetDecisions(TARGET), ())
@@ -309,6 +318,8 @@ def test_a_task_of_the_shadow_s_sink_that_is_left_writes_nothing(rebuilt: Rebuil
 
 def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt) -> None:
     record = rebuilt.begun()
+    _stage(rebuilt, record)
+    rebuilt.run(f"CREATE TABLE shardmerge.{OF_ANOTHER} (n INT)")
     rebuilt.server.marks.close_for_swap()
     assert rebuilt.server.swap.drop_shadow(record).stage is Stage.ABORTED
     assert rebuilt.control.closed_targets() == {}
@@ -316,6 +327,7 @@ def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt
     assert rebuilt.query(f"SELECT * FROM {TARGET.sql}") == [(1,)]
     assert rebuilt.query("SHOW DATABASES LIKE 'shardmerge\\_%\\_%'") == []
     _is_forgotten(rebuilt, record)
+    assert rebuilt.query(f"SELECT * FROM shardmerge.{OF_ANOTHER}") == []
     with pytest.raises(ConfigError) as found:
         shadow_merge(SETTINGS, rebuilt.pipeline, TARGET, as_decided)
     assert found.value.code == "SM-6501"
@@ -340,6 +352,15 @@ def test_a_table_with_a_trigger_is_not_moved_and_the_target_stays(rebuilt: Rebui
     assert rebuilt.query(f"SELECT * FROM {TARGET.sql}") == [(1,)]
 
 
+def _stage(rebuilt: Rebuilt, record: RebuildRecord) -> None:
+    """A snapshot is being read for the shadow; the table of an earlier attempt is there, too."""
+    stages = StageStore(rebuilt.session, "shardmerge", rebuilt.name(record))
+    [load] = rebuilt.server.store.loads(record)
+    for _ in range(2):
+        stages.register(load, stage := stages.new_name(S1))
+        stages.make(stage, [("c0", "int")])
+
+
 def _is_forgotten(rebuilt: Rebuilt, record: RebuildRecord) -> None:
     tables = rebuilt.query(
         "SELECT TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'shardmerge'"
@@ -350,3 +371,8 @@ def _is_forgotten(rebuilt: Rebuilt, record: RebuildRecord) -> None:
         name = rebuilt.name(record)
         left = f"SELECT COUNT(*) FROM shardmerge.{table} WHERE pipeline = '{name}'"
         assert rebuilt.query(left) == [(0,)], table
+    stages = rebuilt.query(
+        "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shardmerge'"
+        " AND TABLE_NAME LIKE 'staged\\_%'"
+    )
+    assert [name for (name,) in stages if name != OF_ANOTHER] == []

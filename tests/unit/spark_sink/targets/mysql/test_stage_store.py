@@ -74,6 +74,9 @@ def test_only_tables_of_the_same_shard_are_dropped(session: Staging) -> None:
     assert len({mine, mine_too, *others}) == 4
     assert max(map(len, (mine, *others))) <= 64
     session.tables = [mine, *others, mine_too]
+    assert store.tables() == []
+    store.register(LOAD, mine_too)
+    assert store.tables() == [mine, mine_too]
     store.drop(store.others(SHARD, mine_too))
     assert session.tables == [*others, mine_too]
 
