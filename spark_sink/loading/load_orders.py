@@ -103,8 +103,11 @@ def new_load(
         kind: How it is to be read.
         latest: The shard's load before that; None for its first one.
     """
-    has_rows = latest is not None and latest.has_rows
-    return replace(Load(shard, target, version, kind, version), has_rows=has_rows)
+    load = Load(shard, target, version, kind, version)
+    if latest is None:
+        return load
+    # Rows of the load before may be there until they are taken out.
+    return replace(load, has_rows=latest.has_rows, may_be_mixed=latest.has_mixed_rows)
 
 
 def load_place(gates: ShardGates, load: Load, reading: int) -> LoadPlace:
@@ -117,5 +120,6 @@ def load_place(gates: ShardGates, load: Load, reading: int) -> LoadPlace:
             every event that the load's chunks include.
     """
     position = None if load.is_complete else gates.gates[base_index(gates, load)].position
-    agrees = load.kind is LoadKind.SNAPSHOT or (load.is_void and not load.has_mixed_rows)
+    is_of_one = load.kind is LoadKind.SNAPSHOT or load.is_void
+    agrees = is_of_one and not load.has_mixed_rows
     return LoadPlace(load.base, position, 0 if agrees else reading, load.has_rows)

@@ -231,23 +231,25 @@ def may_have_rows_before(gates: ShardGates, load: Load, place: SourcePosition) -
     return gates.gates[base_index(gates, load)].position < place
 
 
-def may_have_duplicates(load: Load, applied_to: SourcePosition) -> bool:
+def may_have_duplicates(load: Load, applied_to: SourcePosition, read_to: SourcePosition) -> bool:
     """Whether two rows of the shard in the target may share a value that is unique on the shard.
 
     While this is so, a statement that adds a unique key waits. Nothing waits for such a statement
     except other statements about the same key, so this wait is not circular, either.
 
     A load that has ended because its table was dropped counts like others. Its chunks may even have
-    been read behind the DROP: the table that was made again can have the same columns.
+    been read behind the DROP: the table that was made again can have the same columns. Nor does it
+    matter whether the chunks were to be read again, or cut anew, before the DROP.
 
     Args:
         load: The shard's.
         applied_to: Every row of the shard's stream before this position is applied.
+        read_to: Everything that chunks have brought was read before this position, whatever became
+            of these chunks.
     """
-    if load.kind is LoadKind.SNAPSHOT:
-        return False
-    ends = [c.read_before for c in load.chunks if c.read_before is not None]
-    return not load.is_complete or any(end > applied_to for end in ends)
+    if not load.is_complete:
+        return load.has_mixed_rows or load.kind is LoadKind.CHUNKS
+    return load.has_mixed_rows and read_to > applied_to
 
 
 def passed_over_to(gates: ShardGates, load: Load) -> SourcePosition | None:

@@ -105,6 +105,9 @@ class Load:
         is_copied: Whether a snapshot's rows are in the target.
         has_rows: Whether this load, or one before it, may have written rows of the shard.
         attempts: How often chunks were given out, by this version.
+        may_be_mixed: Whether ``CHUNKS`` of this load, or of one before it, may have written rows.
+            It stays so when the chunks are planned again or cut anew, since their rows are in the
+            target. An earlier version did not set it (``has_mixed_rows``).
     """
 
     shard: ShardId
@@ -121,6 +124,7 @@ class Load:
     is_copied: bool = False
     has_rows: bool = False
     attempts: int = 0
+    may_be_mixed: bool = False
 
     @property
     def is_void(self) -> bool:
@@ -162,9 +166,9 @@ class Load:
 
     @property
     def has_mixed_rows(self) -> bool:
-        """Whether rows that were read at different moments have come into the target."""
+        """Whether rows that were read at different moments may have come into the target."""
         done = any(c.state is ChunkState.DONE for c in self.chunks)
-        return done and self.kind is LoadKind.CHUNKS
+        return self.may_be_mixed or (done and self.kind is LoadKind.CHUNKS)
 
     @property
     def running(self) -> tuple[Chunk, ...]:
@@ -202,11 +206,10 @@ class Load:
 
     def begin(self, number: int) -> Load:
         """Give a chunk out, to be read behind the base."""
-        attempt = self.attempts + 1
-        begun = replace(
-            self.chunks[number], state=ChunkState.RUNNING, base=self.base, attempt=attempt
-        )
-        return replace(self._with(begun), has_rows=True, attempts=attempt)
+        attempt, mixed = self.attempts + 1, self.may_be_mixed or self.kind is LoadKind.CHUNKS
+        load = replace(self, has_rows=True, attempts=attempt, may_be_mixed=mixed)
+        chunk = self.chunks[number]
+        return load._with(replace(chunk, state=ChunkState.RUNNING, base=self.base, attempt=attempt))
 
     def accepts(self, attempt: Attempt) -> bool:
         """Whether what an attempt has read may be written now.
@@ -253,17 +256,15 @@ class Load:
                 that are done are planned again.
             new_key: Whether the primary key has changed. Then the chunks are cut anew.
         """
+        moved = replace(self, base=base, is_proven=False, may_be_mixed=self.has_mixed_rows)
         if self.kind is LoadKind.SNAPSHOT or new_key:
-            return replace(
-                self, base=base, chunks=(), planned_to=None, is_planned=False, is_proven=False
-            )
+            return replace(moved, chunks=(), planned_to=None, is_planned=False)
 
         def stays(chunk: Chunk) -> bool:
             before = chunk.read_before
             return not anew and before is not None and before <= changed
 
-        kept = self._each(lambda c: c if stays(c) else _planned(c))
-        return replace(kept, base=base, is_proven=False)
+        return moved._each(lambda c: c if stays(c) else _planned(c))
 
     def end_void(self, base: int, dropped: SourcePosition) -> Load:
         """The table was dropped at a position: nothing is left to read."""

@@ -60,6 +60,7 @@ class Sink:
         self.decided: dict[int, Ddl] = {}
         self.orders: list[int] = []
         self.readings: list[Reading] = []
+        self.read_to = BEGINNING
         self.seen = dict.fromkeys(("read again", "schema", "late", "again", "ordered"), 0)
         # Versions by which the shard's rows are to be taken out of the target, and are not yet.
         self.removals: list[int] = []
@@ -208,7 +209,7 @@ class Sink:
         """The target gets its unique key; it is a debt, so nothing waits for it."""
         if self.target.is_unique or not self.shape.has_unique or self.removals:
             return False
-        if load_rules.may_have_duplicates(self.load, place(self.target.applied)):
+        if load_rules.may_have_duplicates(self.load, place(self.target.applied), self.read_to):
             return False
         values = [row["u"] for row in self.target.rows]
         if len(set(values)) < len(values):
@@ -264,13 +265,13 @@ class Sink:
             return False
         number = turns[0].number
         self.load = self.load.begin(number)
-        at = self.source.replica
+        at, self.read_to = self.source.replica, place(len(self.source.events))
         state = self.source.states[at]
         rows = tuple(row for row in state.rows if _is_in(row, self.load.chunks[number].range))
         self.readings.append(
             Reading(
                 self.target.epoch, len(self.target.loads) - 1, self.load.chunks[number].given, rows,
-                state.columns, place(at), place(len(self.source.events)),
+                state.columns, place(at), self.read_to,
             )
         )  # fmt: skip
         return True

@@ -45,7 +45,7 @@ def a_replica_is_read_that_is_behind(patch: Patch) -> None:
 
 
 def a_late_chunk_is_written(patch: Patch) -> None:
-    patch.setattr(Load, "accepts", lambda self, number, base: number < len(self.chunks))
+    patch.setattr(Load, "accepts", lambda self, attempt: attempt.chunk < len(self.chunks))
 
 
 def a_chunk_of_another_schema_is_written(patch: Patch) -> None:
@@ -65,11 +65,11 @@ def every_table_is_read_in_chunks(patch: Patch) -> None:
 
 
 def a_unique_key_does_not_wait(patch: Patch) -> None:
-    patch.setattr(load_rules, "may_have_duplicates", lambda load, applied_to: False)
+    patch.setattr(load_rules, "may_have_duplicates", lambda load, *_: False)
 
 
 def a_unique_key_waits_for_the_load_alone(patch: Patch) -> None:
-    patch.setattr(load_rules, "may_have_duplicates", lambda load, applied_to: not load.is_complete)
+    patch.setattr(load_rules, "may_have_duplicates", lambda load, *_: not load.is_complete)
 
 
 def rows_before_a_snapshot_are_applied(patch: Patch) -> None:

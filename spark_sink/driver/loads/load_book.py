@@ -47,8 +47,8 @@ class LoadBook:
         active: Shards whose latest load is not complete. Shards that an operator has taken out are
             not among them. When one of those joins again, its load goes on: every chunk is read
             behind the place that its stream has passed.
-        unsettled: Shards whose table was dropped after chunks of it were written. Their streams go
-            on. But it is not known yet up to where the row topic must be applied until the rows
+        unsettled: Shards whose table was dropped after chunks of it were given out. Their streams
+            go on. But it is not known yet up to where the row topic must be applied until the rows
             agree: the connector may be behind the chunks (``settle``).
         troubles: Shard whose load does not go on → why.
         is_stale: Whether the target may have stored steps that this book does not know.

@@ -98,6 +98,15 @@ def test_a_later_load_knows_that_an_earlier_one_has_written_rows() -> None:
     assert new_load(SHARD, TARGET, 3, LoadKind.CHUNKS, first.plan().begin(0)).has_rows
 
 
+def test_a_later_load_knows_that_an_earlier_one_may_have_left_mixed_rows() -> None:
+    first = new_load(SHARD, TARGET, 1, LoadKind.CHUNKS, None).plan()
+    for before, expected in ((first, 0), (first.begin(0), 3), (done(first, 0), 3)):
+        later = new_load(SHARD, TARGET, 3, LoadKind.SNAPSHOT, before)
+        assert load_place(gates(40, 60), later.end_void(3, at(60)), 3).reading == expected
+    stored = replace(done(first, 0), may_be_mixed=False)  # by an earlier version
+    assert new_load(SHARD, TARGET, 3, LoadKind.SNAPSHOT, stored).has_mixed_rows
+
+
 def test_where_a_load_stands() -> None:
     going = load()
     assert load_place(gates(40), going, 3) == LoadPlace(1, BEGINNING, 3, False)
@@ -107,3 +116,5 @@ def test_where_a_load_stands() -> None:
     assert load_place(gates(40), going.end_void(2, at(40)), 3).reading == 0
     # Chunks may have been read behind the DROP, from a table that was made again.
     assert load_place(gates(40), done(going, 0).end_void(2, at(40)), 3).reading == 3
+    cut_anew = done(going, 0).move(2, at(40), new_key=True)
+    assert load_place(gates(40, 60), cut_anew.end_void(3, at(60)), 3).reading == 3

@@ -119,6 +119,33 @@ def test_a_snapshot_begins_anew_behind_another_base() -> None:
     assert not moved.is_read
 
 
+@pytest.mark.parametrize(
+    "goes_on",
+    [
+        lambda one: one,
+        lambda one: one.move(2, at(50)),
+        lambda one: one.move(2, at(500), anew=True),
+        lambda one: one.move(2, at(500), new_key=True),
+        lambda one: one.move(2, at(500), new_key=True).read_as(LoadKind.SNAPSHOT),
+    ],
+    ids=["stays", "moves", "anew", "new key", "snapshot"],
+)
+def test_rows_of_different_moments_stay_so_whatever_the_load_does_next(
+    goes_on: Callable[[Load], Load],
+) -> None:
+    assert goes_on(done(load(), 0)).end_void(3, at(900)).has_mixed_rows
+    # The answer to a COMMIT may have been lost.
+    assert goes_on(load().begin(0).give_back(0)).end_void(3, at(900)).has_mixed_rows
+    assert not goes_on(load()).end_void(3, at(900)).has_mixed_rows
+    # An earlier version has stored it.
+    stored = replace(done(load(), 0), may_be_mixed=False)
+    assert goes_on(stored).end_void(3, at(900)).has_mixed_rows
+
+
+def test_rows_of_one_moment_are_not_mixed() -> None:
+    assert not done(load(LoadKind.SNAPSHOT), 0).has_mixed_rows
+
+
 def test_a_table_that_is_gone_leaves_nothing_to_read() -> None:
     one = load(LoadKind.CHUNKS, "3").begin(0).end_void(2, at(9))
     assert one.is_complete
@@ -149,5 +176,6 @@ def test_a_load_is_paused_and_resumed() -> None:
 def test_a_planned_chunk_remembers_nothing() -> None:
     one = done(load(), 0).move(2, at(1))
     assert one.chunks == (Chunk(0, KeyRange()),)
-    assert replace(one, base=1, has_rows=False, attempts=0) == load()
+    forgotten = replace(one, base=1, has_rows=False, attempts=0, may_be_mixed=False)
+    assert forgotten == load()
     assert one.chunks[0].state is ChunkState.PLANNED

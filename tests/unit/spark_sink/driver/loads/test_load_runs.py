@@ -118,10 +118,26 @@ def test_rows_of_a_dropped_table_agree_once_the_topic_has_what_its_chunks_includ
     assert driver.jobs.calls.count("prove") <= asked + 2
 
 
-def test_a_table_that_is_dropped_before_a_chunk_was_written_has_no_rows_to_wait_for(
+def test_rows_of_a_dropped_table_do_not_agree_because_they_were_to_be_read_again(
     driver: Driver,
 ) -> None:
-    driver.store.answers = [ChunkEnd.REFUSED] * 4
+    driver.intake.settled = False
+    driver.rounds(5)
+    driver.jobs.errors["commit"] = [StackError("no server", code="SM-4401")] * 40
+    driver.decide(decision(3, A, 40))
+    driver.rounds(2)
+    states = {chunk.state for chunk in driver.runs.latest[A].chunks}
+    assert states == {ChunkState.PLANNED}
+    driver.decide(decision(4, A, 60, live=False))
+    driver.rounds(2)
+    assert driver.runs.latest[A].is_void
+    assert driver.rows.loads[A].reading > driver.intake.watermarks.number + 1
+
+
+def test_a_table_that_is_dropped_before_a_chunk_was_given_out_has_no_rows_to_wait_for(
+    driver: Driver,
+) -> None:
+    driver.jobs.errors["commit"] = [StackError("no server", code="SM-4401")] * 40
     driver.rounds(1)
     driver.decide(decision(3, A, 60, live=False))
     driver.rounds(2)
