@@ -348,6 +348,9 @@ def test_processes_that_are_killed_lose_nothing_and_double_nothing(line: Line) -
         line.new_driver()
         result = line.read()
         assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE
+        stopped = copy_snapshot(line.order(), line.config, lambda: True)
+        assert isinstance(stopped, ChunkFailure) and stopped.message == "the sink ends"
+        assert not stopped.final and not line.rows("merged.t")
         line.killed("copy", "snapshot-copied:2")
         assert sum(line.rows("merged.t").values()) in range(1, 1001)
         assert line.copy() is None
