@@ -50,15 +50,40 @@ def queue_of_unknown(state: TargetState, change: SchemaChange) -> tuple[Pending,
 def queue_after(
     known: ShardState, change: SchemaChange, tracked: ShardSchema, version: int
 ) -> tuple[Pending, ...]:
-    """The shard's queue after the change."""
-    queue = known.hold.queue if known.hold else ()
+    """The shard's queue after the change.
+
+    The change takes the place of those before it whose effect is unknown.
+    """
     assert known.effective is not None
     if is_same_table(known.effective, known.effective_when(tracked)):
         return ()
+    queue, unknown = _without_unknown(known.hold.queue if known.hold else ())
     for index, pending in enumerate(queue):
         if pending.post is not None and is_same_table(pending.post, tracked):
             return (*queue[:index], replace(pending, post=tracked, version=version))
-    return (*queue, pending_change(known, change, tracked, version))
+    last = pending_change(known, change, tracked, version)
+    if unknown is not None:
+        # Its own actions are not all that led to this schema.
+        texts = last.made.effect.texts if last.made.effect else (_described_anew(change),)
+        last = replace(last, made=Made(texts, last.made.effect), position=unknown.position)
+    return (*queue, last)
+
+
+def _without_unknown(queue: tuple[Pending, ...]) -> tuple[tuple[Pending, ...], Pending | None]:
+    """A queue's changes of which the schema is known, and the first unknown one behind them.
+
+    Up to version 0.1.0 an unknown change stayed in the queue when a known one came behind it. Such
+    a known change tells what both did; both open their gates with it.
+    """
+    found: list[Pending] = []
+    first: Pending | None = None
+    for pending in queue:
+        if pending.post is None:
+            first = first or pending
+        else:
+            found.append(replace(pending, position=first.position) if first else pending)
+            first = None
+    return tuple(found), first
 
 
 def pending_change(
@@ -71,8 +96,12 @@ def pending_change(
     # Table options, and clauses on how to execute a statement, do not make changes different.
     actions = tuple(a for a in change.actions if not _OPTION.fullmatch(a)) or change.actions
     if not actions or any(map(_ORIGIN.fullmatch, actions)):
-        actions = effect.texts if effect else (f"described anew: {change.id}",)
+        actions = effect.texts if effect else (_described_anew(change),)
     return Pending(Made(actions, effect), post, version, change.position)
+
+
+def _described_anew(change: SchemaChange) -> str:
+    return f"described anew: {change.id}"
 
 
 @lru_cache(maxsize=_MOST_PAIRS)

@@ -116,6 +116,23 @@ class CoordinatorMachine(CoordinatorChecks):
         self._alter(shard, action)
 
     @precondition(lambda self: self.schemas)
+    @rule(data=st.data(), definition=st.sampled_from(DEFINITIONS), column=st.sampled_from(COLUMNS))
+    def alter_by_statements_that_cannot_be_read(
+        self, data: st.DataObject, definition: str, column: str
+    ) -> None:
+        """Until the shard's schema is told; what it waits with then is known."""
+        shard = data.draw(st.sampled_from(sorted(self.schemas)))
+        for _ in range(data.draw(st.integers(1, 2))):
+            self._send(shard, None, (), error="cannot be read")
+        lacks = self.schemas[shard].column(column) is None
+        action = f"ADD COLUMN {column} {definition}" if lacks else f"DROP COLUMN {column}"
+        if lacks or self.schemas[shard].index(f"k{column}") is None:
+            self.schemas[shard] = self._altered(shard, action).schema
+        self._say(CommandKind.SET_SCHEMA, shard, "", self.schemas[shard])
+        hold = self.state.shards[shard].hold
+        assert hold is None or all(pending.post is not None for pending in hold.queue)
+
+    @precondition(lambda self: self.schemas)
     @rule(data=st.data(), every=st.booleans())
     def change_the_key(self, data: st.DataObject, every: bool) -> None:
         """Of one shard, or of all of them alike, which a conflict of keys ends with."""

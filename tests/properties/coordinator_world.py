@@ -11,7 +11,7 @@ from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
-from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
+from shardmerge.schemas.ddl.apply.statements import AlterResult, apply_alter, apply_create
 from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.names import ShardId, TargetTable
@@ -90,11 +90,13 @@ class CoordinatorWorld(RuleBasedStateMachine):
         self.rows: dict[bytes, bytes] = {}
         self.states = TargetStates()
 
-    def _alter(self, shard: ShardId, action: str) -> None:
-        schema = self.schemas[shard]
+    def _altered(self, shard: ShardId, action: str) -> AlterResult:
         statement = parse(f"ALTER TABLE t {action}", CONTEXT)
         assert isinstance(statement, AlterTable)
-        result = apply_alter(schema, statement, shard.table, CONTEXT)
+        return apply_alter(self.schemas[shard], statement, shard.table, CONTEXT)
+
+    def _alter(self, shard: ShardId, action: str) -> None:
+        result = self._altered(shard, action)
         self._send(shard, result.schema, result.lineage, tuple(result.actions))
         self.schemas[shard] = result.schema
 
@@ -111,6 +113,7 @@ class CoordinatorWorld(RuleBasedStateMachine):
         after: TableSchema | None,
         lineage: tuple[Lineage, ...],
         actions: tuple[str, ...] = (),
+        error: str = "",
     ) -> None:
         offset = len(self.log) + 1
         policies = RoutePolicies(
@@ -125,13 +128,20 @@ class CoordinatorWorld(RuleBasedStateMachine):
         change = SchemaChange(
             ChangeId(shard.source, offset), TARGET, shard,
             SourcePosition(0, "binlog.000001", offset * 10, 0),
-            self.schemas.get(shard), after, lineage, actions, "", policies=policies,
+            self.schemas.get(shard), after, lineage, actions, "", error=error,
+            hint="tell its schema" if error else "", policies=policies,
         )  # fmt: skip
         self._take(change)
 
-    def _say(self, kind: CommandKind, shard: ShardId | None, argument: str) -> None:
+    def _say(
+        self,
+        kind: CommandKind,
+        shard: ShardId | None,
+        argument: str,
+        schema: TableSchema | None = None,
+    ) -> None:
         change_id = ChangeId("p.commands", len(self.log) + 1)
-        self._take(OperatorCommand(change_id, TARGET, kind, shard, argument))
+        self._take(OperatorCommand(change_id, TARGET, kind, shard, argument, schema=schema))
 
     def _step(self, state: TargetState, change: SchemaChange | OperatorCommand) -> Step:
         if isinstance(change, OperatorCommand):

@@ -102,8 +102,12 @@ class ShardState:
     @property
     def real(self) -> ShardSchema | None:
         """What the shard really has, as far as it is known."""
-        if self.hold and self.hold.post:
-            return self.hold.post
+        if self.hold:
+            if self.hold.post:
+                return self.hold.post
+            for pending in reversed(self.hold.queue):
+                if pending.post is not None:
+                    return pending.post
         return self.actual or self.effective
 
     @property

@@ -7,8 +7,11 @@ to what is decided.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
+from shardmerge.agents.coordination.state.shard_state import ShardState
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
 from shardmerge.agents.tracking.tracker import command_with_schema
@@ -144,6 +147,11 @@ class SqlLine:
             states, before, coordinator.obey(before, said, context=self.context), said
         )
 
+    def put(self, shard: ShardState) -> None:
+        """Have a shard as another version may have left it, in the stored state, too."""
+        before, self.state = self.state, self.state.with_shard(shard)
+        self._store(TargetStates().puts(before, self.state, [shard.shard], shard.shard.source))
+
     def _taken(
         self,
         states: TargetStates,
@@ -159,11 +167,7 @@ class SqlLine:
         )
         if change.shard in {*before.shards, *step.state.shards}:
             touched.add(change.shard)
-        for key, row in states.puts(before, step.state, touched, source).items():
-            if row is None:
-                del self.rows[key]
-            else:
-                self.rows[key] = row
+        self._store(states.puts(before, step.state, touched, source))
         self.state = step.state
         self.decisions.append(step.decision)
         for emitted in step.decision.statements:
@@ -174,6 +178,13 @@ class SqlLine:
             names = [c.name for c in self.target.columns]
             assert sorted(names) == sorted(c.name for c in self.state.schema.columns)
         return step.decision
+
+    def _store(self, rows: Mapping[bytes, bytes | None]) -> None:
+        for key, row in rows.items():
+            if row is None:
+                del self.rows[key]
+            else:
+                self.rows[key] = row
 
     @property
     def held(self) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
 from shardmerge.schemas.ddl.changes import AlterTable, CreateTable
 from shardmerge.schemas.ddl.grammar import parse
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.policies import Mode
 from shardmerge.schemas.records.decisions import Decision, Outcome, Release
 from shardmerge.schemas.records.operator_commands import CommandKind
@@ -15,6 +16,10 @@ from tests.unit.agents.sql_line import SqlLine, shard_of, sql
 
 def line(*sources: str, create: str = "id INT PRIMARY KEY") -> SqlLine:
     return SqlLine(Mode.PESSIMISTIC, *sources, create=create)
+
+
+def tell(shards: SqlLine, source: str, columns: str) -> Decision:
+    return shards.command(CommandKind.SET_SCHEMA, source, f"CREATE TABLE t ({columns})")
 
 
 def test_a_change_is_executed_once_when_the_last_shard_has_made_it() -> None:
@@ -250,6 +255,86 @@ def test_an_unreadable_statement_is_left_by_going_back_or_by_going_on_alike() ->
     assert shards.alter("s0", "ADD COLUMN c INT").outcome is Outcome.HOLD
     assert shards.alter("s1", "ADD COLUMN c INT").outcome is Outcome.EMIT
     assert shards.held == []
+
+
+def test_a_told_schema_takes_the_place_of_the_statement_that_could_not_be_read() -> None:
+    shards = line("s0", "s1", "s2")
+    shards.alter("s1", "ADD COLUMN c INT")
+    shards.alter("s1", "ADD COLUMN later INT")
+    shards.unreadable("s0")
+
+    told = tell(shards, "s0", "id INT PRIMARY KEY, c INT")
+
+    assert (told.outcome, told.conflict) == (Outcome.HOLD, "")
+    assert "ADD COLUMN `c` int is made on 2 of 3 shards" in told.reason
+    last = shards.alter("s2", "ADD COLUMN c INT")
+    assert sql(last) == ["ADD COLUMN `c` int"]
+    assert last.releases == (Release(shard_of("s0"), 7), Release(shard_of("s1"), 4))
+    assert shards.held == ["s1"]
+
+
+def test_a_told_schema_counts_from_the_last_change_that_could_be_read() -> None:
+    shards = line("s0", "s1", create="id INT PRIMARY KEY, a INT")
+    shards.alter("s0", "RENAME COLUMN a TO b")
+    shards.unreadable("s0")
+    shards.unreadable("s0")
+    tell(shards, "s0", "id INT PRIMARY KEY, b INT, d INT")
+    shards.alter("s0", "ADD COLUMN later INT")
+
+    one = shards.alter("s1", "RENAME COLUMN a TO b")
+    two = shards.alter("s1", "ADD COLUMN d INT")
+
+    assert one.releases == (Release(shard_of("s0"), 3),)
+    assert two.releases == (Release(shard_of("s0"), 6),)
+    assert (sql(two), shards.columns) == (["ADD COLUMN `d` int"], ["b", "d", "id"])
+    assert [column.id for column in shards.state.columns][:2] == ["id#1", "a#1"]
+    assert shards.held == ["s0"]
+    assert shards.alter("s1", "ADD COLUMN later INT").released == (shard_of("s0"),)
+
+
+@pytest.mark.parametrize("kind", [CommandKind.UNLOCK_EXECUTE, CommandKind.UNLOCK_DISCARD])
+def test_a_lock_with_a_told_schema_is_opened_by_command(kind: CommandKind) -> None:
+    shards = line("s0", "s1")
+    shards.unreadable("s0")
+    assert shards.command(kind, "s0").code == "SM-1305"
+    tell(shards, "s0", "id INT PRIMARY KEY, c INT")
+
+    answer = shards.command(kind, "s0")
+
+    assert [(r.shard, r.through) for r in answer.releases] == [(shard_of("s0"), 5)]
+    assert shards.held == []
+
+
+def test_a_shard_that_is_told_to_be_as_before_its_waiting_change_keeps_what_it_waits_for() -> None:
+    shards = line("s0", "s1")
+    shards.alter("s0", "ADD COLUMN c INT")
+    shards.alter("s0", "ADD COLUMN d INT")
+    shards.unreadable("s0")
+
+    tell(shards, "s0", "id INT PRIMARY KEY, c INT")
+
+    assert sql(shards.alter("s1", "ADD COLUMN c INT")) == ["ADD COLUMN `c` int"]
+    assert shards.held == []
+
+
+def test_a_schema_told_under_an_earlier_version_ends_the_hold_when_it_is_told_again() -> None:
+    shards = line("s0", "s1", "s2")
+    shards.alter("s1", "ADD COLUMN c INT")
+    shards.alter("s1", "ADD COLUMN later INT")
+    shards.unreadable("s0")
+    unread = shards.state.shards[shard_of("s0")].hold
+    tell(shards, "s0", "id INT PRIMARY KEY, c INT")
+    known = shards.state.shards[shard_of("s0")]
+    assert known.hold is not None and unread is not None
+    # Up to version 0.1.0 the statement that could not be read stayed before the told schema.
+    queue = (*unread.queue, *known.hold.queue)
+    shards.put(replace(known, hold=replace(known.hold, queue=queue)))
+    assert shards.alter("s2", "ADD COLUMN c INT").outcome is Outcome.HOLD
+
+    again = tell(shards, "s0", "id INT PRIMARY KEY, c INT")
+
+    assert sql(again) == ["ADD COLUMN `c` int"]
+    assert shards.held == ["s1"]
 
 
 def test_a_change_that_the_target_cannot_follow_holds_all_until_they_go_on() -> None:
