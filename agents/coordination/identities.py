@@ -73,7 +73,10 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     """
     assert change.after is not None
     shard = state.shards.get(change.shard)
-    before = shard.real.by_name if shard and shard.real else {}
+    before: Mapping[str, str] = shard.real.by_name if shard and shard.real else {}
+    if state.policies.origin.columns:
+        # A column of that name that the shard itself has is another one.
+        before = {name: i for name, i in before.items() if origin_part(i) is None}
     book = _NameBook(known_names(state), state.generations)
     lineages = _lineage(change, before)
     kept = [before.get(x.before.lower()) if x.before else None for x in lineages]

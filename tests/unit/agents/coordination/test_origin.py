@@ -7,6 +7,9 @@ from dataclasses import replace
 import pytest
 
 from shardmerge.agents.coordination import coordinator
+from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import EARLIEST_POLICIES, Mode, RowsPolicy
@@ -14,10 +17,11 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome
+from shardmerge.schemas.records.operator_commands import CommandKind
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from tests.strategies import table
-from tests.unit.agents.sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of, sql
+from tests.unit.agents.sql_line import BASE, CONTEXT, SHARD_COLUMN, TARGET, SqlLine, shard_of, sql
 
 IN_KEYS = Origin(SHARD_COLUMN.columns, in_keys=True)
 COLUMN = "`_shard` varchar(194) COLLATE utf8mb4_bin NOT NULL"
@@ -27,6 +31,12 @@ OF_S1 = "`_shard` = 's1/app.t'"
 def keys(line: SqlLine) -> dict[str, tuple[str, ...]]:
     assert line.target is not None
     return {index.name: index.columns for index in line.target.indexes}
+
+
+def described(columns: str) -> TableSchema:
+    statement = parse(f"CREATE TABLE t ({columns})", CONTEXT)
+    assert isinstance(statement, CreateTable)
+    return apply_create(statement, CONTEXT)
 
 
 def rows_sql(decision: Decision) -> list[str]:
@@ -256,3 +266,25 @@ def test_rows_with_a_place_are_read_again_as_a_whole() -> None:
     decision = line.alter("s2", "ADD COLUMN b INT")
     # A place alone does not say whose a row is.
     assert [fixup.kind for fixup in decision.fixups] == [FixupKind.WHOLE] * 2
+
+
+def test_a_shard_that_is_told_to_have_a_column_of_that_name_waits_until_it_has_it_no_more() -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE, origin=SHARD_COLUMN)
+    line.unreadable("s1")
+    columns = "id INT PRIMARY KEY, _shard INT, a INT"
+
+    told = line.command(CommandKind.SET_SCHEMA, "s1", f"CREATE TABLE t ({columns})")
+    line.schemas["s1"] = described(columns)
+
+    assert (told.outcome, told.code) == (Outcome.HOLD, "SM-1206")
+    assert line.alter("s1", "DROP COLUMN _shard").released == (shard_of("s1"),)
+
+
+@pytest.mark.parametrize("definition", ["INT", "VARCHAR(194) COLLATE utf8mb4_bin NOT NULL"])
+def test_a_shard_that_is_described_anew_with_a_column_of_that_name_waits(definition: str) -> None:
+    line = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE, origin=SHARD_COLUMN)
+
+    again = line.create("s1", f"id INT PRIMARY KEY, _shard {definition}, a INT")
+
+    assert (again.outcome, again.code) == (Outcome.HOLD, "SM-1206")
+    assert line.alter("s1", "DROP COLUMN _shard").released == (shard_of("s1"),)
