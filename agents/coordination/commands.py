@@ -105,12 +105,10 @@ def obey(
             return renew(state, command, dialect)
         case CommandKind.LEAVE:
             return _leave(state, command, dialect)
+        case CommandKind.SET_MODE | CommandKind.SET_POLICY:
+            return _set_policy(state, command, dialect)
         case CommandKind.DISABLE | CommandKind.ENABLE:
             found = _propagate(state, command, dialect)
-        case CommandKind.SET_MODE:
-            found = _set_mode(state, command, dialect)
-        case CommandKind.SET_POLICY:
-            found = _set_policy(state, command, dialect)
         case _:
             found = _about_held(state, command, dialect, context)
     if isinstance(found, Refusal):
@@ -245,38 +243,45 @@ def _propagate(state: TargetState, command: OperatorCommand, dialect: Dialect) -
     return settle(state, called, dialect)
 
 
-def _set_mode(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Settled | Refusal:
-    if command.argument not in ("", *Mode):
+def _set_policy(state: TargetState, command: OperatorCommand, dialect: Dialect) -> Step:
+    chosen = _policy_of(command)
+    if isinstance(chosen, Refusal):
+        return refuse(state, command, chosen)
+    name, value = chosen
+    unknown = not value and state.has_set(name) and name not in state.route_says
+    now = state.with_policy(name, value)
+    if name == "mode" and now.policies.mode is Mode.PESSIMISTIC:
+        now = lock_queue.with_queues(now)
+    step = with_left_out(obeyed(state, command, settle_or_stay(now, dialect)))
+    if not unknown:
+        return step
+    text = (
+        f"{name} stays {getattr(now.policies, name)} until the next schema change of a shard of "
+        f"{state.target}: an earlier version, under which it was set, did not keep what the route "
+        "says"
+    )
+    return with_warning(step, CodedText(text, "SM-1715"))
+
+
+def _policy_of(command: OperatorCommand) -> tuple[str, str] | Refusal:
+    """Name and value of the policy that the command sets; the mode is one of them."""
+    if command.kind is CommandKind.SET_MODE:
+        if command.argument in ("", *Mode):
+            return "mode", command.argument
         return Refusal(
             f"mode {command.argument!r} is not known",
             f'known: {", ".join(Mode)}, or "" for what the routes say',
             code="SM-1308",
         )
-    is_set = bool(command.argument)
-    mode = Mode(command.argument) if is_set else state.policies.mode
-    state = replace(state, policies=replace(state.policies, mode=mode), mode_is_set=is_set)
-    if mode is Mode.PESSIMISTIC:
-        state = lock_queue.with_queues(state)
-    return settle_or_stay(state, dialect)
-
-
-def _set_policy(
-    state: TargetState, command: OperatorCommand, dialect: Dialect
-) -> Settled | Refusal:
     name, equals, value = command.argument.partition("=")
-    if (kind := SETTABLE.get(name)) is None or not equals or value not in ("", *kind):
-        texts = (f"{n}={'|'.join(kind)}" for n, kind in SETTABLE.items())
-        return Refusal(
-            f"policy {command.argument!r} is not known",
-            f"known: {', '.join(texts)}; without a value it is what the routes say",
-            code="SM-1308",
-        )
-    set_policies = {n: v for n, v in state.set_policies.items() if n != name}
-    if value:
-        set_policies[name] = value
-    state = replace(state, set_policies=set_policies)
-    state = replace(state, policies=state.policies_of_route(state.policies))
-    return settle_or_stay(state, dialect)
+    if (kind := SETTABLE.get(name)) is not None and equals and value in ("", *kind):
+        return name, value
+    texts = (f"{n}={'|'.join(kind)}" for n, kind in SETTABLE.items())
+    return Refusal(
+        f"policy {command.argument!r} is not known",
+        f"known: {', '.join(texts)}; without a value it is what the routes say",
+        code="SM-1308",
+    )
 
 
 def _live(state: TargetState, command: OperatorCommand) -> ShardState | Refusal:

@@ -61,12 +61,13 @@ def decide(state: TargetState, change: SchemaChange, dialect: Dialect = MYSQL_8)
     counted = _with_next_version(state, change.id)
     if counted is None:
         return Step(state, None, None)
-    policies = counted.policies_of_route(change.policies)
-    if policies is not change.policies:
+    route = change.policies
+    policies = counted.policies_of_route(route)
+    if policies is not route:
         change = replace(change, policies=policies)
     if policies.mode is Mode.PESSIMISTIC and counted.policies.mode is not policies.mode:
         counted = lock_queue.with_queues(counted)
-    counted = counted.following(policies)
+    counted = counted.following(policies, route)
     comes_back = bool(change.before and change.after) and change.shard not in counted.shards
     if comes_back:
         # An operator had taken the shard out, so it arrives like a new shard.

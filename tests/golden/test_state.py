@@ -9,6 +9,7 @@ from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.origin import Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.policies import (
@@ -21,7 +22,7 @@ from shardmerge.schemas.model.policies import (
     TypePolicy,
 )
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
-from shardmerge.schemas.records.schema_changes import ChangeId
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
 
 FOLDER = Path(__file__).parent / "state"
 TARGET = TargetTable("merged", "t")
@@ -68,6 +69,29 @@ def test_a_state_of_format_9_is_decided_on_and_written_in_the_format_of_now() ->
     again = TargetStates().get(now, TARGET)
     assert again == step.state
     assert (again.policies, again.set_policies) == (POLICIES, {})
+    assert step.decision is not None
+    assert step.decision.warning_codes == ("SM-1715",), "format 9 does not have the route's value"
     hold = again.shards[ShardId("s1", "app", "t")].hold
     assert hold is not None
     assert hold.code == "SM-9003", "the shard's row is of format 9 still"
+
+
+def test_what_a_route_says_is_known_with_the_next_change_after_a_state_of_format_9() -> None:
+    _, state = read(9)
+    assert state.route_says == {}
+    route = replace(POLICIES, mode=Mode.PESSIMISTIC, renames=RenamePolicy.COPY)
+    held = state.shards[ShardId("s1", "app", "t")]
+    change = SchemaChange(
+        ChangeId("s1", state.seen["s1"][0] + 1), TARGET, held.shard, held.position,
+        held.table, held.table, (), ("COMMENT = 'x'",), "", policies=route,
+    )  # fmt: skip
+    known = coordinator.decide(state, change).state
+    assert known.route_says == {"mode": "pessimistic", "renames": "copy"}
+    for number, (kind, argument) in enumerate(
+        [(CommandKind.SET_POLICY, "renames="), (CommandKind.SET_MODE, "")], start=8
+    ):
+        said = OperatorCommand(ChangeId("p.commands", number), TARGET, kind, None, argument)
+        step = coordinator.obey(known, said)
+        assert step.decision is not None and step.decision.warnings == ()
+        known = step.state
+    assert (known.policies, known.route_says) == (route, {})

@@ -14,7 +14,8 @@ from shardmerge.agents.coordination.state.target_state import assembled
 from shardmerge.schemas.lattice.join import compare_tables
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.lattice.type_join import WIDE, joined_type
-from shardmerge.schemas.model.policies import Keyless
+from shardmerge.schemas.model.policies import SETTABLE, Keyless
+from shardmerge.schemas.records.schema_changes import SchemaChange
 from tests.properties.coordinator_world import (
     NEW_KEY,
     ORIGIN_NAME,
@@ -70,6 +71,20 @@ class CoordinatorChecks(CoordinatorWorld):
             assert {c.name for c in self.target.columns} == {
                 c.name for c in self.state.schema.columns
             }
+
+    @invariant()
+    def the_policies_are_those_that_operators_set_and_the_last_routes(self) -> None:
+        changes = [came for came in self.log if isinstance(came, SchemaChange)]
+        route = changes[-1].policies if changes else self.state.policies
+        said = {
+            name: kind(self.state.set_policies[name])
+            for name, kind in SETTABLE.items()
+            if name in self.state.set_policies
+        }
+        if self.state.mode_is_set:
+            said["mode"] = self.state.policies.mode
+        counts = replace(route, origin=self.state.policies.origin, **said)
+        assert self.state.policies == counts
 
     @invariant()
     def nobody_is_held_when_all_final_schemas_are_equal(self) -> None:

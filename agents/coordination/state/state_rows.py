@@ -42,15 +42,15 @@ from shardmerge.schemas.records.plain_fields import FLAT
 from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import TargetState, assembled
 
-FORMAT = 12
+FORMAT = 13
 """Version of the rows; a change of it needs a reader of the older ones."""
-_READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+_READABLE = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)
 """Each format lacks what later ones added; its default is in ``_StoredHeader``. Format 3 added
 changes that wait for a DDL lock, and what operators said; 4 origin columns; 5 renames by copying; 6
 policies that an operator set; 7 the effects of changes that wait; 8 which types go together; 9
 tables that are to be read as a whole, and whether rows of shards that left stay; 10 what happens to
-a dropped shard's rows; 11 the codes of the reasons of holds; 12 those of the
-effects of changes that wait."""
+a dropped shard's rows; 11 the codes of the reasons of holds; 12 those of the effects of changes
+that wait; 13 what the route says of policies that an operator set."""
 
 _PREFIX = b"state/"
 _RESTORE = (
@@ -201,6 +201,7 @@ def stored_state(
         awaited=header.awaited,
         departed_rows=header.departed_rows,
         told=header.told,
+        route_says=header.route_says,
     )
     return assembled(state, shards)
 
@@ -228,6 +229,7 @@ class _StoredHeader:
     policies: Mapping[str, str] = field(default_factory=dict)
     awaited: tuple[ShardId, ...] = ()
     departed_rows: bool = True
+    route_says: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +281,7 @@ def _header(state: TargetState) -> _StoredHeader:
         state.set_policies,
         state.awaited,
         state.departed_rows,
+        state.route_says,
     )
 
 

@@ -24,7 +24,12 @@ from shardmerge.schemas.lattice.schema_pool import SchemaPool
 from shardmerge.schemas.lattice.type_join import TypeRules
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.policies import DEFAULT_POLICIES, SETTABLE, RoutePolicies
+from shardmerge.schemas.model.policies import (
+    CHOICES,
+    DEFAULT_POLICIES,
+    SETTABLE,
+    RoutePolicies,
+)
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import TableSchema
@@ -63,6 +68,9 @@ class TargetState:
         mode_is_set: Whether an operator set the mode.
         set_policies: What an operator set instead of the routes' policies: name → value, see
             ``policies.SETTABLE``.
+        route_says: What the latest schema change's route says of the policies that an operator set,
+            the mode included: name → value. It lacks those that are not known, because an earlier
+            version did not keep them and no schema change has come since.
         propagates: Whether the target's schema follows the join.
         awaited: Shards whose tables are to be read as a whole and are not reported as read, sorted.
         departed_rows: Whether rows of shards that left stay in the target.
@@ -95,6 +103,7 @@ class TargetState:
     policies: RoutePolicies = DEFAULT_POLICIES
     mode_is_set: bool = False
     set_policies: Mapping[str, str] = field(default_factory=dict)
+    route_says: Mapping[str, str] = field(default_factory=dict)
     propagates: bool = True
     awaited: tuple[ShardId, ...] = ()
     departed_rows: bool = False
@@ -113,13 +122,47 @@ class TargetState:
             chosen["mode"] = self.policies.mode
         return replace(route, **chosen) if chosen else route
 
-    def following(self, policies: RoutePolicies) -> TargetState:
-        """The state with these policies; a target that exists keeps its origin columns."""
+    def has_set(self, name: str) -> bool:
+        """Whether an operator set the policy of that name; see ``policies.CHOICES``."""
+        return self.mode_is_set if name == "mode" else name in self.set_policies
+
+    def with_policy(self, name: str, value: str) -> TargetState:
+        """The state with a policy as an operator sets it.
+
+        Args:
+            name: Of ``policies.CHOICES``.
+            value: With "" it is what the route says; while that is not known, it stays as it is.
+        """
+        says = {n: v for n, v in self.route_says.items() if n != name}
+        counts = getattr(self.policies, name).value
+        if value and name in self.route_says:
+            says[name] = self.route_says[name]
+        elif value and not self.has_set(name):
+            says[name] = counts
+        elif not value:
+            counts = self.route_says.get(name, counts)
+        chosen: dict[str, Any] = {name: CHOICES[name](value or counts)}
+        state = replace(self, policies=replace(self.policies, **chosen), route_says=says)
+        if name == "mode":
+            return replace(state, mode_is_set=bool(value))
+        others = {n: v for n, v in self.set_policies.items() if n != name}
+        return replace(state, set_policies={**others, name: value} if value else others)
+
+    def following(self, policies: RoutePolicies, route: RoutePolicies) -> TargetState:
+        """The state with these policies; a target that exists keeps its origin columns.
+
+        Args:
+            policies: What ``policies_of_route`` gives for the route.
+            route: What the route says.
+        """
         kept = self.policies.origin
         if policies.origin is not kept and (self.shards or self.schema is not None):
             policies = replace(policies, origin=kept)
+        says = {name: getattr(route, name).value for name in CHOICES if self.has_set(name)}
         same = policies is self.policies or policies == self.policies
-        return self if same else replace(self, policies=policies)
+        if same and says == self.route_says:
+            return self
+        return replace(self, policies=policies, route_says=says)
 
     def after(
         self,

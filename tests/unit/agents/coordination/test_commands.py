@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardmerge.agents.coordination import coordinator
-from shardmerge.schemas.model.policies import Mode, RenamePolicy
+from shardmerge.schemas.model.policies import Keyless, Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import FixupKind, Outcome, Release, StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
@@ -195,6 +195,59 @@ def test_a_policy_is_set_until_it_is_unset() -> None:
     shards.command(CommandKind.SET_POLICY, argument="renames=")
     shards.renames = RenamePolicy.HOLD
     assert shards.alter("s1", "RENAME COLUMN id TO i").outcome is Outcome.HOLD
+
+
+def test_a_policy_that_is_unset_is_at_once_as_the_route_says() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    for argument in ("renames=copy", "keyless=refuse", "renames=hold"):
+        shards.command(CommandKind.SET_POLICY, argument=argument)
+    assert shards.alter("s0", "RENAME COLUMN a TO z").outcome is Outcome.HOLD
+
+    freed = shards.command(CommandKind.SET_POLICY, argument="renames=")
+
+    assert freed.released == (shard_of("s0"),)
+    assert freed.warnings == ()
+    policies = shards.state.policies
+    assert (policies.renames, policies.keyless) == (RenamePolicy.MAP, Keyless.REFUSE)
+    shards.command(CommandKind.SET_POLICY, argument="keyless=")
+    assert shards.state.policies.keyless is Keyless.COUNT
+
+
+def test_a_policy_that_is_unset_is_as_the_route_said_last() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    shards.command(CommandKind.SET_POLICY, argument="renames=map")
+    shards.renames = RenamePolicy.HOLD
+    assert shards.alter("s0", "RENAME COLUMN a TO z").outcome is Outcome.EMIT
+
+    shards.command(CommandKind.SET_POLICY, argument="renames=")
+
+    assert shards.state.policies.renames is RenamePolicy.HOLD
+
+
+def test_a_policy_that_was_not_set_stays_as_it_is_when_it_is_unset() -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s0", create=BASE)
+    shards.command(CommandKind.SET_POLICY, argument="renames=hold")
+
+    answer = shards.command(CommandKind.SET_POLICY, argument="keyless=")
+
+    assert (answer.outcome, answer.warnings) == (Outcome.NOOP, ())
+    assert shards.state.policies.renames is RenamePolicy.HOLD
+
+
+def test_the_mode_that_is_unset_is_at_once_as_the_route_says() -> None:
+    free = SqlLine(Mode.OPTIMISTIC, "s0", "s1", create=BASE)
+    free.command(CommandKind.SET_MODE, argument="pessimistic")
+    free.alter("s0", "ADD COLUMN b INT")
+    freed = free.command(CommandKind.SET_MODE)
+    assert (sql(freed), freed.released) == (["ADD COLUMN `b` int"], (shard_of("s0"),))
+
+    locked = SqlLine(Mode.PESSIMISTIC, "s0", "s1", create=BASE)
+    locked.command(CommandKind.SET_MODE, argument="optimistic")
+    locked.alter("s1", "MODIFY a DATE")
+    locked.command(CommandKind.SET_MODE)
+    assert locked.state.policies.mode is Mode.PESSIMISTIC
+    assert len(locked.state.heads) == 1
+    assert locked.alter("s0", "MODIFY a DATE").released == (shard_of("s1"),)
 
 
 def test_the_rows_of_a_dropped_shard_go_as_the_policy_was_set() -> None:

@@ -163,7 +163,7 @@ def test_a_state_that_changed_elsewhere_meanwhile_is_read_anew() -> None:
 
 def test_another_format_is_an_error_that_says_which() -> None:
     old = {b"target/merged.t": json.dumps({"format": 1, "shards": []}).encode()}
-    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 12") as caught:
+    with pytest.raises(ContractError, match=r"merged\.t has format 1, not 13") as caught:
         TargetStates().get(old, TARGET)
     assert "run that version" in caught.value.hint
 
