@@ -129,7 +129,8 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
         depth = next(
             i for i, p in enumerate(_queued(other)) if p.post and is_same_table(p.post, tracked)
         )
-        before = [replace(p, version=0) for p in _queued(other)[:depth]]
+        # The other shard's gates are none of this one, and their positions are of another source.
+        before = [replace(p, version=0, position=change.position) for p in _queued(other)[:depth]]
         last = replace(
             _queued(other)[depth], post=tracked, version=state.version, position=change.position
         )

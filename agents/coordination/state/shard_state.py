@@ -43,7 +43,7 @@ class Pending:
         post: The shard's schema after it; None when it is unknown.
         version: Of the last decision whose gate opens when the change is executed; 0 when it
             opens none.
-        position: Of the first such gate.
+        position: Of the first such gate; without one, where the shard stands.
     """
 
     made: Made
@@ -165,13 +165,15 @@ class ShardState:
         hold = self.hold
         if hold is None or len(hold.queue) < 2:
             return None
-        rest = hold.queue[1:]
+        done, *rest = hold.queue
+        # Behind a change that opens no gate the shard stands where it stood.
+        stands = rest[0] if done.version else hold
         return replace(
             hold,
-            version=rest[0].version,
-            position=rest[0].position,
+            version=stands.version,
+            position=stands.position,
             reason=f"waits for the DDL lock: {', '.join(rest[0].made.actions)}",
-            queue=rest,
+            queue=tuple(rest),
             code="SM-1213",
         )
 

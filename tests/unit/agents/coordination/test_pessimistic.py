@@ -190,6 +190,37 @@ def test_a_shard_that_comes_with_the_new_schema_has_made_the_change() -> None:
     assert last.released == (shard_of("s0"), shard_of("s2"))
 
 
+def test_a_shard_that_takes_over_a_queue_says_where_it_stands_itself() -> None:
+    shards = line("s0", "s1")
+    for column in ("c", "d", "e"):
+        shards.alter("s0", f"ADD COLUMN {column} INT")
+    came = shards.create("s2", "id INT PRIMARY KEY, c INT, d INT, e INT")
+
+    for column in ("c", "d"):
+        assert shards.alter("s1", f"ADD COLUMN {column} INT").released == (shard_of("s0"),)
+        hold = shards.state.shards[shard_of("s2")].hold
+        assert hold is not None
+        assert (hold.version, hold.position) == (came.version, came.position)
+
+    told = shards.drop("s2").warnings
+    assert f"s2/app.t was held at {came.position}: its rows after that are passed over" in told
+
+
+def test_a_shard_that_goes_back_in_a_queue_that_it_took_over_says_where_it_stands_itself() -> None:
+    shards = line("s0", "s1")
+    for column in ("c", "d", "e"):
+        shards.alter("s0", f"ADD COLUMN {column} INT")
+    came = shards.create("s2", "id INT PRIMARY KEY, c INT, d INT, e INT")
+    shards.alter("s2", "DROP COLUMN e")
+
+    shards.alter("s1", "ADD COLUMN c INT")
+
+    hold = shards.state.shards[shard_of("s2")].hold
+    assert hold is not None
+    assert (hold.version, hold.position) == (came.version, came.position)
+    assert shards.alter("s1", "ADD COLUMN d INT").releases[-1] == Release(shard_of("s2"), 7)
+
+
 def test_a_shard_that_comes_in_conflict_is_let_in_when_it_fits() -> None:
     shards = line("s0", "s1", create="id INT PRIMARY KEY, a INT")
 
