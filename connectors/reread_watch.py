@@ -12,9 +12,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from confluent_kafka import KafkaException
-
-from shardmerge.connectors.access.kafka import producer
 from shardmerge.connectors.binlog.binlog_reading import BinlogReading
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
@@ -24,10 +21,11 @@ from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.avro_wire import UndecodableAvro, UnknownSchema
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
+from shardmerge.connectors.kafka.record_sender import RecordSender
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.watch_loop import look_until
-from shardmerge.schemas.model.errors import ContractError, StackError
+from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 
@@ -59,7 +57,7 @@ class RereadWatch:
         self._signals = topics.signals(pipeline).name
         self._notifications = topics.notifications(pipeline).name
         self._reader = TopicReader(pipeline.kafka)
-        self._producer = producer(pipeline.kafka, {"log_level": 0})
+        self._sender = RecordSender(pipeline.kafka, _SEND_TIMEOUT_S)
         self._to_json = json_of_connectors(pipeline.kafka)
         self._requests = OpenRequests(shortest_s)
         self._next: dict[str, int] = {}
@@ -164,17 +162,5 @@ class RereadWatch:
             self._requests.add_notice(said, now_s)
 
     def _send(self, requests: tuple[Request, ...]) -> None:
-        try:
-            for request in requests:
-                self._producer.produce(self._signals, request.value, request.source.encode())
-            left = self._producer.flush(_SEND_TIMEOUT_S)
-        except (KafkaException, BufferError) as error:
-            raise StackError(
-                f"{self._signals} cannot be written: {error}", code="SM-4107"
-            ) from error
-        if left:
-            raise StackError(
-                f"{self._signals} cannot be written within {_SEND_TIMEOUT_S:.0f} s",
-                hint="see whether the brokers run",
-                code="SM-4107",
-            )
+        records = [(request.source.encode(), request.value) for request in requests]
+        self._sender.send(self._signals, records)

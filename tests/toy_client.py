@@ -33,7 +33,7 @@ class ToyClient:
         }
         self.sizes: list[int] = []
 
-    def list_topics(self, timeout: float) -> SimpleNamespace:
+    def list_topics(self, topic: str = "", timeout: float = 0.0) -> SimpleNamespace:
         self._asked_anew()
         return SimpleNamespace(topics=self._topics)
 

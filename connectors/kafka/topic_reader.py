@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from shardmerge.connectors.access.kafka import assigned_consumer, client_error
+from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 
 from .partition_offsets import partition_begins, partition_ends
+from .silence import Silence
 
+log = logger(__name__)
 _BATCH = 500
 _POLL_S = 0.5
 _LEADER_PAUSE_S = 0.2
@@ -32,6 +36,9 @@ _LEADER_MOVES = frozenset(
 class TopicReader:
     """Committed records of topics, without a consumer group. Use as a context manager.
 
+    A reader that lives long makes its consumers anew when they got no answer for long: see
+    ``silence``.
+
     Args:
         kafka: Whose topics.
         timeout_s: Bound of each request, of the wait for leaders, and of the silence while a
@@ -45,23 +52,10 @@ class TopicReader:
     ) -> None:
         self._kafka = kafka
         self._timeout_s = timeout_s
+        self._group = group
         self._known: set[str] = set()
-        own = {"log_level": 0, "client.id": "shardmerge-topic-reader"}
-        # Asks for offsets up to which nothing need be committed.
-        self._uncommitted = assigned_consumer(
-            kafka, group, {**own, "isolation.level": "read_uncommitted"}
-        )
-        self._consumer = assigned_consumer(
-            kafka,
-            group,
-            {
-                **own,
-                "enable.partition.eof": True,
-                # The end of a partition is seen in an empty answer, which comes only after this
-                # time.
-                "fetch.wait.max.ms": 10,
-            },
-        )
+        self._silence = Silence()
+        self._uncommitted, self._consumer = _consumers(kafka, group)
 
     def __enter__(self) -> TopicReader:
         return self
@@ -87,6 +81,12 @@ class TopicReader:
         Raises:
             StackError: Kafka does not answer.
         """
+        with self._renewing():
+            found = self._extents_of(topics)
+        self._silence.ends()
+        return found
+
+    def _extents_of(self, topics: Sequence[str]) -> tuple[Extent, ...]:
         until = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -104,6 +104,10 @@ class TopicReader:
         """
         if extent.begin >= extent.end:
             return
+        with self._renewing():
+            yield from self._records(extent)
+
+    def _records(self, extent: Extent) -> Iterator[StoredRecord]:
         if extent.topic not in self._known:
             # The client looks for the leader of a new topic only once a second. A request for the
             # metadata finds it at once.
@@ -124,6 +128,7 @@ class TopicReader:
                 raise self._unanswered(error) from error
             if messages:
                 heard = time.monotonic()
+                self._silence.ends()
             elif time.monotonic() - heard > self._timeout_s:
                 raise StackError(
                     f"{extent.topic}/{extent.partition} gave nothing for {self._timeout_s:.0f} s "
@@ -159,8 +164,38 @@ class TopicReader:
         highs = partition_ends(self._uncommitted, partitions, self._timeout_s)
         return tuple(Extent(*at, begins[at], ends[at], highs[at]) for at in partitions)
 
+    @contextmanager
+    def _renewing(self) -> Iterator[None]:
+        """Ask Kafka; make new consumers when nothing was answered for long."""
+        try:
+            yield
+        except StackError:
+            if self._silence.is_too_long():
+                log.warning("kafka_client_renewed", client="topics")
+                self.close()
+                self._known.clear()
+                self._uncommitted, self._consumer = _consumers(self._kafka, self._group)
+            raise
+
     def _unanswered(self, error: KafkaException) -> StackError:
         return client_error(self._kafka, error)
+
+
+def _consumers(kafka: Kafka, group: str) -> tuple[Consumer, Consumer]:
+    """One that asks for offsets up to which nothing need be committed, and one that reads."""
+    own = {"log_level": 0, "client.id": "shardmerge-topic-reader"}
+    uncommitted = assigned_consumer(kafka, group, {**own, "isolation.level": "read_uncommitted"})
+    reading = assigned_consumer(
+        kafka,
+        group,
+        {
+            **own,
+            "enable.partition.eof": True,
+            # The end of a partition is seen in an empty answer, which comes only after this time.
+            "fetch.wait.max.ms": 10,
+        },
+    )
+    return uncommitted, reading
 
 
 def _stored(message: Any) -> StoredRecord:

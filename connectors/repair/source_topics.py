@@ -11,9 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from confluent_kafka import KafkaException
-
-from shardmerge.connectors.access.kafka import producer
 from shardmerge.connectors.binlog.binlog_events import Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.clock import now_ms
@@ -21,10 +18,10 @@ from shardmerge.connectors.debezium.envelope import EPOCH_FIELD, UNREAD_FIELD, s
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.connectors.debezium.source_config import schema_history_topic
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
+from shardmerge.connectors.kafka.record_sender import RecordSender
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.diagnosis.undelivered import Delivered
 from shardmerge.connectors.repair.schema_history.history import HistoryRecord, history_record
-from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
@@ -50,8 +47,8 @@ class SourceTopics:
         self._signals = topics.signals(pipeline).name
         self._to_json = json_of_connectors(pipeline.kafka)
         self._reader = TopicReader(pipeline.kafka)
-        settings = {"enable.idempotence": True, "log_level": 0}
-        self._producer = producer(pipeline.kafka, settings)
+        settings = {"enable.idempotence": True}
+        self._sender = RecordSender(pipeline.kafka, _SEND_TIMEOUT_S, settings)
         self._records: list[HistoryRecord] = []
         self._next = 0
 
@@ -106,7 +103,7 @@ class SourceTopics:
         Raises:
             StackError: Kafka does not take them.
         """
-        self._send(self._history, [(None, value) for value in values])
+        self._sender.send(self._history, [(None, value) for value in values])
 
     def add_statement(self, statement: Statement, unread: str = "") -> None:
         """Write a statement's record, as Debezium would, behind the schema-change topic.
@@ -124,7 +121,7 @@ class SourceTopics:
         if unread:
             value = {**value, UNREAD_FIELD: unread}
         key = {"databaseName": statement.database}
-        self._send(self._changes, [(_json(key), _json(value))])
+        self._sender.send(self._changes, [(_json(key), _json(value))])
 
     def add_description(self, text: str, offset: SourceOffset) -> None:
         """Write a table behind the schema-change topic as a snapshot describes one.
@@ -138,7 +135,7 @@ class SourceTopics:
         """
         statement = Statement(offset.file, offset.pos, offset.pos, "", "", text)
         value = _schema_change(self._source, statement, now_ms(), snapshot="true")
-        self._send(self._changes, [(_json({"databaseName": ""}), _json(value))])
+        self._sender.send(self._changes, [(_json({"databaseName": ""}), _json(value))])
 
     def ask_for_rows(self, change_id: str, shard: ShardId) -> None:
         """Ask the connector to read a whole table.
@@ -150,28 +147,7 @@ class SourceTopics:
         Raises:
             StackError: Kafka does not take it.
         """
-        self._send(self._signals, [snapshot_signal(change_id, shard)])
-
-    def _send(self, topic: str, records: Iterable[tuple[bytes | None, bytes]]) -> None:
-        failed: list[str] = []
-
-        def reported(error: Any, _: Any) -> None:
-            if error is not None:
-                failed.append(str(error))
-
-        try:
-            for key, value in records:
-                self._producer.produce(topic, value, key, partition=0, on_delivery=reported)
-            left = self._producer.flush(_SEND_TIMEOUT_S)
-        except (KafkaException, BufferError) as error:
-            raise StackError(f"{topic} cannot be written: {error}", code="SM-4107") from error
-        if left or failed:
-            reason = failed[0] if failed else f"no answer within {_SEND_TIMEOUT_S:.0f} s"
-            raise StackError(
-                f"{topic} cannot be written: {reason}",
-                hint="see whether the brokers run",
-                code="SM-4107",
-            )
+        self._sender.send(self._signals, [snapshot_signal(change_id, shard)])
 
 
 def _schema_change(

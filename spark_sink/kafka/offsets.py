@@ -22,6 +22,7 @@ from shardmerge.connectors.access.kafka import admin_client, assigned_consumer, 
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.client_offsets import valid_offset
 from shardmerge.connectors.kafka.partition_offsets import partition_ends
+from shardmerge.connectors.kafka.silence import Silence
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -42,12 +43,6 @@ LIST_SHARE, _DESCRIBE_SHARE = 20, 50
 """A question about topics is repeated only after this many times the time that its answer took,
 unless there is a reason: there may be thousands of topics. The list shows topics whose first rows
 wait."""
-SILENT_S = 20.0
-"""Seconds of refusals after which a client is made anew.
-
-librdkafka 2.13 to 2.16 can lose all brokers for good, when a broker that comes back answers with
-topics but without brokers (its issue 5301). A new client begins with the bootstrap servers again.
-"""
 
 
 class OffsetReader:
@@ -56,7 +51,7 @@ class OffsetReader:
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
         self._clients = _Clients(kafka)
-        self._refused_since: float | None = None
+        self._silence = Silence()
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         """Topic → number of its partitions; only topics that exist.
@@ -218,18 +213,15 @@ class OffsetReader:
 
     @contextmanager
     def _renewing(self) -> Iterator[None]:
-        """Ask a question; make a new client when none was answered for ``SILENT_S`` seconds."""
+        """Ask a question; make new clients when none was answered for long."""
         try:
             yield
         except StackError:
-            now = time.monotonic()
-            if self._refused_since is None:
-                self._refused_since = now
-            elif now - self._refused_since >= SILENT_S:
+            if self._silence.is_too_long():
                 log.warning("kafka_client_renewed", client="offsets")
-                self._clients, self._refused_since = _Clients(self._kafka), now
+                self._clients = _Clients(self._kafka)
             raise
-        self._refused_since = None
+        self._silence.ends()
 
 
 class _Clients:

@@ -17,10 +17,9 @@ from shardmerge.connectors.access.kafka import assigned_consumer
 from shardmerge.connectors.debezium.signals import notice
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
+from shardmerge.connectors.kafka.silence import SILENT_S
 from shardmerge.schemas.model.errors import ContractError, StackError
 from shardmerge.schemas.pipeline.settings import Kafka
-
-from .offsets import SILENT_S
 
 log = logger(__name__)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis.stateful import invariant
 from immutables import Map
@@ -76,7 +77,7 @@ class CoordinatorChecks(CoordinatorWorld):
     def the_policies_are_those_that_operators_set_and_the_last_routes(self) -> None:
         changes = [came for came in self.log if isinstance(came, SchemaChange)]
         route = changes[-1].policies if changes else self.state.policies
-        said = {
+        said: dict[str, Any] = {
             name: kind(self.state.set_policies[name])
             for name, kind in SETTABLE.items()
             if name in self.state.set_policies

@@ -28,9 +28,9 @@ from shardmerge.connectors.access.kafka import admin_client, consumer
 from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
 from shardmerge.connectors.kafka.lease_group import sinks_in_group
+from shardmerge.connectors.kafka.silence import SILENT_S
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline.settings import Kafka
-from shardmerge.spark_sink.kafka.offsets import SILENT_S
 
 log = logger(__name__)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, Message, TopicPartition
 
 from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.kafka import topic_reader
@@ -73,3 +75,109 @@ def test_an_error_that_does_not_pass_is_told_at_once(monkeypatch: pytest.MonkeyP
         pytest.raises(StackError, match=r"Kafka at .*authorization"),
     ):
         reader.extents(["a"])
+
+
+class LostClient(ToyClient):
+    """A consumer that has lost all brokers: it says nothing, or that no broker is there."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _topic, _number: KafkaError(KafkaError._ALL_BROKERS_DOWN), {"a": 1})
+        self.is_closed = False
+
+    def assign(self, _partitions: object) -> None:
+        """Nothing comes of it."""
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Found(ToyClient):
+    """A consumer that reads one record from each partition."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _topic, _number: 1, {"a": 1})
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.place = partitions[0]
+
+    def poll(self, _timeout: float) -> Message | None:
+        return Message(topic=self.place.topic, partition=0, offset=0) if self.place else None
+
+    place: TopicPartition | None = None
+
+    def consume(self, _count: int, timeout: float) -> list[Message]:
+        return []
+
+
+def reader_after_loss(
+    monkeypatch: pytest.MonkeyPatch, times: list[float]
+) -> tuple[TopicReader, list[LostClient], list[ToyClient]]:
+    """A reader whose first two pairs of consumers have lost all brokers; then one has not."""
+    lost: list[LostClient] = []
+    found: list[ToyClient] = []
+
+    def client(*_: object) -> ToyClient:
+        if len(lost) < 4:
+            lost.append(LostClient())
+            return lost[-1]
+        found.append(Found())
+        return found[-1]
+
+    monkeypatch.setattr(topic_reader, "assigned_consumer", client)
+    monkeypatch.setattr(time, "monotonic", lambda: times[-1])
+    return TopicReader(Kafka(NOBODY), timeout_s=5.0), lost, found
+
+
+def test_consumers_that_are_refused_for_long_are_made_anew(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client of librdkafka 2.13 to 2.16 can lose all brokers for good (its issue 5301)."""
+    times = [100.0]
+    reader, lost, found = reader_after_loss(monkeypatch, times)
+    for now, pairs in ((100.0, 1), (119.0, 1), (121.0, 2), (140.0, 2), (142.0, 3)):
+        times.append(now)
+        with pytest.raises(StackError, match=f"Kafka at {NOBODY}"):
+            reader.extents(["a"])
+        assert len(lost) + len(found) == 2 * pairs
+    assert all(client.is_closed for client in lost)
+    assert caplog.text.count("kafka_client_renewed") == 2
+    assert reader.extents(["a"]) == (Extent("a", 0, 1, 1, 1),)
+
+
+def test_consumers_that_are_silent_for_long_are_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [100.0]
+    reader, lost, found = reader_after_loss(monkeypatch, times)
+
+    def silent(_self: object, _timeout: float) -> None:
+        times.append(times[-1] + 6.0)
+
+    monkeypatch.setattr(LostClient, "poll", silent)
+    for pairs in (1, 1, 1, 1, 2, 2, 2, 2, 3):
+        with pytest.raises(StackError, match="gave nothing for 5 s"):
+            list(reader.records(Extent("a", 0, 0, 1, 1)))
+        assert len(lost) + len(found) == 2 * pairs
+    (record,) = reader.records(Extent("a", 0, 0, 1, 1))
+    assert (record.topic, record.offset) == ("a", 0)
+
+
+def test_an_answer_ends_the_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = [100.0]
+    refused = KafkaError(KafkaError._ALL_BROKERS_DOWN)
+    made = 0
+
+    def client(*_: object) -> ToyClient:
+        nonlocal made
+        made += 1
+        return ToyClient(lambda _topic, _number: refused if times[-1] != 110.0 else 1, {"a": 1})
+
+    monkeypatch.setattr(topic_reader, "assigned_consumer", client)
+    monkeypatch.setattr(time, "monotonic", lambda: times[-1])
+    reader = TopicReader(Kafka(NOBODY), timeout_s=5.0)
+    for now in (100.0, 110.0, 121.0, 131.0):
+        times.append(now)
+        if now == 110.0:
+            assert reader.extents(["a"])
+        else:
+            with pytest.raises(StackError):
+                reader.extents(["a"])
+    assert made == 2

@@ -8,9 +8,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from shardmerge.connectors.access.lease_names import Sinks
+from shardmerge.connectors.kafka.silence import SILENT_S
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Kafka
-from shardmerge.spark_sink.kafka.offsets import SILENT_S
 from shardmerge.spark_sink.targets.iceberg import lease as group_lease
 from shardmerge.spark_sink.targets.iceberg.lease import GroupLease
 
