@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -12,18 +12,22 @@ from aiokafka.errors import KafkaConnectionError
 
 from shardmerge.connectors.clock import boot_s
 from shardmerge.connectors.event_log import logger
-from shardmerge.schemas.model.errors import ShardMergeError, StackError
+from shardmerge.schemas.model.errors import ShardMergeError
 from shardmerge.schemas.pipeline.kafka_client import AiokafkaClient, aiokafka_client
 from shardmerge.schemas.pipeline.settings import Kafka
 
 from .secrets import resolved
 from .tls_context import broker_context
+from .token_endpoint import no_answer, no_token, token_request
 
 log = logger(__name__)
 
-_TOKEN_TIMEOUT = aiohttp.ClientTimeout(total=10.0)
+_TOKEN_S = 10.0
+"""Longest wait for the token endpoint."""
 _RENEWED_AT = 0.8
 """Part of a token's life after which a new one is asked for."""
+_PATIENCE_S = 0.5
+"""Longest wait for a new token while the old one is valid."""
 _PAUSE_S = 5.0
 """Until a new token is asked for again, while the old one is valid."""
 
@@ -58,9 +62,11 @@ def aiokafka_arguments(kafka: Kafka) -> dict[str, Any]:
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     """Gets OAuth tokens by the grant of client credentials, and keeps each for most of its life.
 
-    Source: RFC 6749, 4.4; librdkafka and Kafka's Java clients ask in the same way.
-
     A connection takes the old token while no new one can be had, as long as the old one is valid.
+    It waits for a new one only ``_PATIENCE_S`` then, and what is asked goes on beside it: a worker
+    that connects may send no heartbeats, and is out of its group after six seconds.
+
+    Clients in several threads, each with an event loop of its own, may share one.
 
     Args:
         client: Where tokens are, and who asks.
@@ -68,10 +74,11 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
     """
 
     def __init__(self, client: AiokafkaClient, clock: Callable[[], float] = boot_s) -> None:
-        self._oauth = dict(client.oauth)
+        self._oauth = client.oauth
         self._clock = clock
         self._token = ""
         self._renew_at = self._until = clock()
+        self._renewal: asyncio.Task[None] | None = None
 
     async def token(self) -> str:
         """A token that is valid.
@@ -80,39 +87,38 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
             KafkaConnectionError: None can be had. aiokafka tries again after it; any other error
                 would end the tasks that send heartbeats, and the worker would live on without them.
         """
-        if self._clock() >= self._renew_at:
+        now = self._clock()
+        if now >= self._until:
             try:
                 await self._renew()
             except ShardMergeError as error:
-                left_s = self._until - self._clock()
-                if left_s <= 0:
-                    raise KafkaConnectionError(str(error)) from error
-                log.warning("token_delayed", error=error, seconds=round(left_s, 1))
-                self._renew_at = self._clock() + min(_PAUSE_S, left_s)
+                raise KafkaConnectionError(str(error)) from error
+        elif now >= self._renew_at and (self._renewal is None or self._renewal.done()):
+            self._renewal = asyncio.create_task(self._renew_or_tell())
+            await asyncio.wait({self._renewal}, timeout=_PATIENCE_S)
         return self._token
 
+    async def _renew_or_tell(self) -> None:
+        try:
+            await self._renew()
+        except ShardMergeError as error:
+            left_s = max(0.0, self._until - self._clock())
+            log.warning("token_delayed", error=error, seconds=round(left_s, 1))
+            self._renew_at = self._clock() + min(_PAUSE_S, left_s)
+
     async def _renew(self) -> None:
-        url = resolved(self._oauth["token.endpoint.url"])
-        form = {"grant_type": "client_credentials"}
-        if "scope" in self._oauth:
-            form["scope"] = resolved(self._oauth["scope"])
-        client, secret = self._oauth["client.id"], self._oauth["client.secret"]
-        pair = b64encode(f"{resolved(client)}:{resolved(secret)}".encode()).decode()
-        headers = {"Authorization": f"Basic {pair}"}
-        asked = self._clock()
+        request = token_request(self._oauth)
+        asked, limit = self._clock(), aiohttp.ClientTimeout(total=_TOKEN_S)
         try:
             async with (
-                aiohttp.ClientSession(timeout=_TOKEN_TIMEOUT, raise_for_status=True) as session,
-                session.post(url, data=form, headers=headers) as answer,
+                aiohttp.ClientSession(timeout=limit, raise_for_status=True) as session,
+                session.post(request.url, data=request.form, headers=request.headers) as answer,
             ):
                 document = await answer.json(content_type=None)
             token = str(document["access_token"])
             life_s = float(document.get("expires_in", 300))
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError) as error:
-            raise StackError(
-                f"the token endpoint {url} gives no token: {error}",
-                hint="are sasl.oauthbearer.client.id and client.secret of [kafka.client] right?",
-                code="SM-4112",
-            ) from error
+            why = no_answer(_TOKEN_S) if isinstance(error, TimeoutError) else str(error)
+            raise no_token(request.url, why) from error
         self._token = token
         self._renew_at, self._until = asked + _RENEWED_AT * life_s, asked + life_s

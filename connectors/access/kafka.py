@@ -15,6 +15,7 @@ from shardmerge.schemas.pipeline.settings import Kafka
 
 from .secrets import resolved
 from .tls_context import broker_context, handshake_fault
+from .token_endpoint import no_token, silence_of
 
 _NOT_ADMITTED = frozenset(
     {
@@ -126,6 +127,10 @@ def _refusal(kafka: Kafka, timeout_s: float, what: str = "") -> StackError | Non
     """Why no broker admits us; None when one does, or when none gives a reason."""
     if not kafka.client:
         return None
+    where = f"Kafka at {kafka.bootstrap_servers}: {what + ': ' if what else ''}"
+    oauth = aiokafka_client(kafka.client).oauth
+    if oauth and (silence := silence_of(oauth, min(timeout_s, _PROBE_S))):
+        return StackError(where + silence.message, hint=silence.hint, code=silence.code)
     heard: list[KafkaError] = []
     client = AdminClient(_settings(kafka, {"error_cb": heard.append, "log_level": 0}))
     deadline = time.monotonic() + timeout_s
@@ -134,7 +139,6 @@ def _refusal(kafka: Kafka, timeout_s: float, what: str = "") -> StackError | Non
         refused = [error for error in heard if error.code() in _NOT_ADMITTED]
         if refused:
             text, hint, code = _refusal_text(kafka, refused[0])
-            where = f"Kafka at {kafka.bootstrap_servers}: {what + ': ' if what else ''}"
             return StackError(where + text, hint=hint, code=code)
         try:
             client.list_topics(timeout=0.3)
@@ -157,15 +161,12 @@ def _refusal_text(kafka: Kafka, error: KafkaError) -> tuple[str, str, str]:
             "SM-4110",
         )
     user = "sasl.username and sasl.password"
-    if oauth := dict(aiokafka_client(kafka.client).oauth):
+    if oauth := aiokafka_client(kafka.client).oauth:
         user = "sasl.oauthbearer.client.id and client.secret"
         if text.startswith(_UNGRANTED):
-            url, told = resolved(oauth["token.endpoint.url"]), text.removeprefix(_UNGRANTED)
-            return (
-                f"the token endpoint {url} gives no token: {told}",
-                f"are {user} of [kafka.client] right, and does the endpoint run?",
-                "SM-4112",
-            )
+            url = resolved(dict(oauth)["token.endpoint.url"])
+            ungranted = no_token(url, text.removeprefix(_UNGRANTED))
+            return ungranted.message, ungranted.hint, ungranted.code
     return (
         f"the brokers do not accept the user: {text}",
         f"are sasl.mechanism, {user} of [kafka.client] right?",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from aiokafka.errors import KafkaConnectionError
 from faust.auth import OAuthCredentials
 
 from shardmerge.agents.runtime.credentials import faust_settings
+from shardmerge.connectors.access import aiokafka_arguments as aiokafka_arguments_module
 from shardmerge.connectors.access.aiokafka_arguments import TokenProvider, aiokafka_arguments
 from shardmerge.schemas.pipeline.kafka_client import aiokafka_client, parse_client
 from shardmerge.schemas.pipeline.settings import Kafka
@@ -169,6 +171,78 @@ def test_a_secret_that_is_not_there_for_a_while_is_no_other_error_than_an_endpoi
         clock.now = 1_300.0
         with pytest.raises(KafkaConnectionError, match="SM-"):
             asyncio.run(provider.token())
+
+
+class HangingEndpoint:
+    """An endpoint that gives the token "old" at once, and later ones when it may."""
+
+    def __init__(self) -> None:
+        self.may_answer = asyncio.Event()
+        self.asked = 0
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        try:
+            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/token"
+        finally:
+            self.may_answer.set()
+            server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        self.asked += 1
+        token = "old" if self.asked == 1 else "new"
+        if self.asked > 1:
+            await self.may_answer.wait()
+        body = json.dumps({"access_token": token, "expires_in": 300})
+        writer.write(f"HTTP/1.0 200 OK\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        writer.close()
+
+
+def test_an_endpoint_that_hangs_delays_no_connection_while_the_old_token_is_valid() -> None:
+    clock, endpoint = Clock(), HangingEndpoint()
+
+    async def play() -> None:
+        async with endpoint.listening() as url:
+            provider = TokenProvider(aiokafka_client(_with_tokens(url).client), clock)
+            assert await provider.token() == "old"
+            clock.now = 1_250.0
+            began = time.monotonic()
+            found = [await provider.token() for _ in range(5)]
+            assert (found, endpoint.asked) == (["old"] * 5, 2)
+            assert time.monotonic() - began < 3.0, "a worker is out of its group after 6 s"
+            endpoint.may_answer.set()
+            async with asyncio.timeout(10):
+                while await provider.token() == "old":
+                    await asyncio.sleep(0.01)
+            assert endpoint.asked == 2
+
+    asyncio.run(play())
+
+
+def test_an_endpoint_that_hangs_is_told_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(aiokafka_arguments_module, "_TOKEN_S", 1.0)
+    clock, endpoint = Clock(), HangingEndpoint()
+
+    async def play() -> None:
+        async with endpoint.listening() as url:
+            provider = TokenProvider(aiokafka_client(_with_tokens(url).client), clock)
+            await provider.token()
+            for clock.now, asked in ((1_250.0, 2), (1_251.0, 2), (1_256.0, 3)):
+                assert await provider.token() == "old"
+                assert endpoint.asked == asked
+                async with asyncio.timeout(10):
+                    while caplog.text.count("token_delayed") < asked - 1:
+                        await asyncio.sleep(0.01)
+            assert "gives no token: no answer within 1 s" in caplog.text
+            clock.now = 1_300.0
+            with pytest.raises(KafkaConnectionError, match=r"SM-4112: .*: no answer within 1 s"):
+                await provider.token()
+
+    asyncio.run(play())
 
 
 def _with_tokens(url: str, secret: str = "geheim") -> Kafka:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +58,39 @@ def test_a_certificate_that_is_not_accepted_is_told_with_the_reason(
     assert "ssl.ca.location" in refused.value.hint
 
 
+def with_tokens(url: str) -> Kafka:
+    prefix = "sasl.oauthbearer."
+    client = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER"}
+    client |= {f"{prefix}token.endpoint.url": url, f"{prefix}client.id": "me"}
+    return Kafka("127.0.0.1:1", client=parse_client({**client, f"{prefix}client.secret": "geheim"}))
+
+
 def test_an_endpoint_that_gives_no_token_is_not_told_as_a_refusal_of_the_brokers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]  # nothing answers there when it is closed
-    url, prefix = f"http://127.0.0.1:{port}/token", "sasl.oauthbearer."
-    client = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "OAUTHBEARER"}
-    client |= {f"{prefix}token.endpoint.url": url, f"{prefix}client.id": "me"}
-    kafka = Kafka(
-        "127.0.0.1:1", client=parse_client({**client, f"{prefix}client.secret": "geheim"})
-    )
+    url = f"http://127.0.0.1:{port}/token"
+    kafka = with_tokens(url)
     with pytest.raises(StackError, match=f"the token endpoint {url} gives no token: ") as refused:
         check_admitted(kafka, timeout_s=30)
     assert refused.value.code == "SM-4112"
+    assert "geheim" not in str(refused.value)
+
+
+def test_an_endpoint_that_hangs_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of librdkafka says nothing of it, and cannot be ended, for 20 seconds."""
+    monkeypatch.setattr(access, "_PROBE_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # it takes, and never answers
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/token"
+        kafka = with_tokens(url)
+        began = time.monotonic()
+        with pytest.raises(StackError) as refused:
+            check_admitted(kafka, timeout_s=0.5)
+        told = client_error(kafka, KafkaException(KafkaError(KafkaError._TRANSPORT)), "topic t")
+        assert time.monotonic() - began < 10.0
+    silence = f"the token endpoint {url} gives no token: no answer within"
+    assert refused.value.message == f"Kafka at 127.0.0.1:1: {silence} 0.5 s"
+    assert told.message == f"Kafka at 127.0.0.1:1: topic t: {silence} 0.5 s"
+    assert {refused.value.code, told.code} == {"SM-4112"}
     assert "geheim" not in str(refused.value)
 
 
