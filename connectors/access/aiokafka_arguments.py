@@ -94,8 +94,9 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
             except ShardMergeError as error:
                 raise KafkaConnectionError(str(error)) from error
         elif now >= self._renew_at and (self._renewal is None or self._renewal.done()):
-            self._renewal = asyncio.create_task(self._renew_or_tell())
-            await asyncio.wait({self._renewal}, timeout=_PATIENCE_S)
+            # Another thread may begin one, too, and put it in the place of this one.
+            renewal = self._renewal = asyncio.create_task(self._renew_or_tell())
+            await asyncio.wait({renewal}, timeout=_PATIENCE_S)
         return self._token
 
     async def _renew_or_tell(self) -> None:
