@@ -95,7 +95,7 @@ class RetentionWatch:
         if not places:
             return {}
         bounds = self._bounds({partition.topic for partition, _ in places})
-        bounded = [place for place in sorted(places) if bounds[place[0].topic]]
+        bounded = [place for place in sorted(places) if bounds.get(place[0].topic)]
         self._read([place for place in bounded if place not in self._seen][:MAX_PLACES])
         known = [place for place in bounded if place in self._seen]
         sized = {partition for partition, _ in known if bounds[partition.topic].size is not None}
@@ -106,14 +106,14 @@ class RetentionWatch:
                 (bounds[partition.topic], self._seen[partition, offset],
                  ends.get(partition, offset) - offset)
                 for partition, offset in some
-                if (partition, offset) in self._seen
+                if (partition, offset) in self._seen and partition.topic in bounds
             )  # fmt: skip
             if left is not None:
                 found[pair] = left
         return found
 
     def _bounds(self, names: Collection[str]) -> dict[str, Bounds]:
-        """Topic → what it keeps."""
+        """Topic → what it keeps; a topic that cannot be described has no entry."""
         admin = admin_client(self._kafka)
         asked = admin.describe_configs(
             [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)],
@@ -121,7 +121,12 @@ class RetentionWatch:
         )
         found = {}
         for resource, answer in asked.items():
-            entries = answer.result(_TIMEOUT_S)
+            try:
+                entries = answer.result(_TIMEOUT_S)
+            except KafkaException as error:
+                # It was deleted just now, or the sink's user may not describe it.
+                log.warning("retention_unread", topic=resource.name, error=error)
+                continue
             ms, size = (int(entries[f"retention.{of}"].value) for of in ("ms", "bytes"))
             deletes = "delete" in entries["cleanup.policy"].value
             found[str(resource.name)] = Bounds(

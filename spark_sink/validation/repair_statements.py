@@ -25,11 +25,11 @@ def session_statement(table: ComparedTable) -> str:
     """Prepares the session in which the other statements are run.
 
     The literals of TIMESTAMP values are those of UTC. Strict modes refuse zero dates, which shards
-    may have.
+    may have. Without the mode given, a key 0 of an AUTO_INCREMENT column would become the next one.
     """
     if table.side.lake:
         return "SET TIME ZONE 'UTC';"
-    return "SET SESSION time_zone = '+00:00', sql_mode = '';"
+    return "SET SESSION time_zone = '+00:00', sql_mode = 'NO_AUTO_VALUE_ON_ZERO';"
 
 
 def delete_statement(table: ComparedTable, found: Difference) -> str:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.barrier.partitions import Partition
+from shardmerge.spark_sink.kafka import retention_watch
 from shardmerge.spark_sink.kafka.retention_watch import Place, RetentionWatch, Waiting
 from shardmerge.spark_sink.planning.retention import Bounds, OldestRow, RetentionLeft
 
@@ -54,3 +61,41 @@ def test_a_bound_of_bytes_counts_from_the_row_to_the_end_of_its_partition() -> N
     watch = Answered()
     watch.waits = {("s1", "t"): [(SMALL, 6)]}
     assert watch.look() == {("s1", "t"): RetentionLeft(None, 1000 - 4 * 20.0)}
+
+
+class Described(Answered):
+    """Asks a cluster that describes every topic but one."""
+
+    _bounds = RetentionWatch._bounds
+
+
+class Admin:
+    """Keeps rows for 1,000 seconds, and does not describe topic b."""
+
+    def describe_configs(self, resources: Any, request_timeout: float) -> dict[Any, Future[Any]]:
+        assert request_timeout > 0
+        return {resource: self._answer(resource.name) for resource in resources}
+
+    @staticmethod
+    def _answer(name: str) -> Future[Any]:
+        answer: Future[Any] = Future()
+        if name == "b":
+            refused = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+            answer.set_exception(KafkaException(refused))
+        else:
+            values = {
+                "retention.ms": "1000000",
+                "retention.bytes": "-1",
+                "cleanup.policy": "delete",
+            }
+            answer.set_result({k: SimpleNamespace(value=v) for k, v in values.items()})
+        return answer
+
+
+def test_a_topic_that_cannot_be_described_does_not_hide_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retention_watch, "admin_client", lambda _: Admin())
+    watch = Described()
+    watch.waits = {("s1", "t"): [(A, 7)], ("s2", "u"): [(B, 3)]}
+    assert watch.look() == {("s1", "t"): RetentionLeft(1070.0, None)}
