@@ -15,15 +15,14 @@ from shardmerge.schemas.model.server_context import ServerContext
 _MARIADB_HEAD = re.compile(r"/\*(M?)!(\d{5,6})?")
 _MYSQL_HEAD = re.compile(r"/\*(M?)!(\d{6}(?=\s)|\d{5})?")
 """In MySQL a sixth digit belongs to the version only if a blank follows (measured on 9.7)."""
+_OTHERS = r"|`[^`]*`|--(?=[\s\x00]|$)[^\n]*|\#[^\n]*|/\*|\*/"
 # Strings, quoted names and line comments, in which /* and */ have no meaning; then /* and */.
 _NEXT = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'"
-    r'|"(?:[^"\\]|\\.|"")*"'
-    r"|`[^`]*`"
-    r"|--(?=[\s\x00]|$)[^\n]*|\#[^\n]*"
-    r"|/\*|\*/",
+    r"'(?:[^'\\]|\\.|'')*'" r'|"(?:[^"\\]|\\.|"")*"' + _OTHERS,
     re.DOTALL,
 )
+_NEXT_WITHOUT_ESCAPES = re.compile(r"'(?:[^']|'')*'" r'|"(?:[^"]|"")*"' + _OTHERS)
+"""Under NO_BACKSLASH_ESCAPES."""
 
 
 def execute_version_comments(sql: str, context: ServerContext) -> str:
@@ -35,11 +34,12 @@ def execute_version_comments(sql: str, context: ServerContext) -> str:
     if "/*!" not in sql and "/*M!" not in sql:
         return sql
     pattern = _MARIADB_HEAD if context.is_mariadb else _MYSQL_HEAD
+    following = _NEXT if context.backslash_escapes else _NEXT_WITHOUT_ESCAPES
     out: list[str] = []
     done = 0
     executing = 0
     at = 0
-    while (found := _NEXT.search(sql, at)) is not None:
+    while (found := following.search(sql, at)) is not None:
         start, at = found.span()
         piece = found.group()
         if piece == "/*":

@@ -44,6 +44,28 @@ def test_without_backslash_escapes_a_backslash_is_a_character() -> None:
 
 
 @pytest.mark.parametrize(
+    ("modes", "before", "is_executed"),
+    [
+        ({"NO_BACKSLASH_ESCAPES"}, r"'\'", True),
+        ({"NO_BACKSLASH_ESCAPES"}, r'"\"', True),
+        ({"NO_BACKSLASH_ESCAPES"}, r"'it''s \'", True),
+        ({"NO_BACKSLASH_ESCAPES"}, r"'\''", False),
+        (set(), r"'\'", False),
+        (set(), r"'\\'", True),
+        (set(), r"'\''", True),
+    ],
+)
+def test_a_backslash_before_a_version_comment_means_what_the_sql_mode_says(
+    modes: set[str], before: str, is_executed: bool
+) -> None:
+    context = ServerContext(sql_mode=frozenset(modes))
+    written = f"({before} /*!50606 , 'x' */)"
+    read = f"({before}          , 'x'   )"
+    found = execute_version_comments(written, context)
+    assert found == (read if is_executed else written)
+
+
+@pytest.mark.parametrize(
     ("text", "name"),
     [
         ("`a b`", "a b"),
