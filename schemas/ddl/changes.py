@@ -94,6 +94,7 @@ class RenameColumn:
 
     name: str
     to: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class AlterDefault:
 
     name: str
     default: Default | None
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +136,16 @@ class RenameIndex:
 
     name: str
     to: str
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AlterIndexVisibility:
-    """ALTER INDEX … VISIBLE or INVISIBLE."""
+    """ALTER INDEX … VISIBLE or INVISIBLE; MariaDB's NOT IGNORED or IGNORED."""
 
     name: str
     invisible: bool
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def describe(action: Action, column: Column | None) -> str:  # noqa: C901 -- a l
             return f"DROP COLUMN {_name(action.name)}"
         case RenameColumn():
             return f"RENAME COLUMN {_name(action.name)} TO {_name(action.to)}"
-        case AlterDefault(name, None):
+        case AlterDefault(name, default=None):
             return f"ALTER COLUMN {_name(name)} DROP DEFAULT"
         case AlterDefault(name, default):
             if column is not None and isinstance(default, WrittenLiteral):

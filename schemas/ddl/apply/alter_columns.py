@@ -181,7 +181,7 @@ def _plan(schema: TableSchema, alter: AlterTable, table_name: str, context: Serv
             continue
         folded = action.name.lower()
         if folded not in known:
-            if isinstance(action, (DropColumn, ChangeColumn)) and action.if_exists:
+            if not isinstance(action, AlterColumnVisibility) and action.if_exists:
                 plan.skipped.add(place)
                 continue
             added = _place_of_addition(plan, action, known) if context.is_mariadb else None

@@ -169,7 +169,7 @@ def _named_changes(
             continue
         folded = action.name.lower()
         if folded not in names:
-            if isinstance(action, DropIndex) and action.if_exists:
+            if action.if_exists:
                 continue
             raise UnsupportedDDL(
                 f"table {table_name} has no index {action.name}",

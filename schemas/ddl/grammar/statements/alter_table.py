@@ -215,13 +215,13 @@ def _alter(cursor: Cursor) -> list[Action]:
     cursor.expect("ALTER")
     if cursor.word in ("INDEX", "KEY"):
         cursor.advance()
-        cursor.accept("IF", "EXISTS")
+        quiet = cursor.accept("IF", "EXISTS")
         name = cursor.identifier("an index name")
         negated = cursor.context.is_mariadb and cursor.accept("NOT")
         word = cursor.accept_any(("VISIBLE", "INVISIBLE", "IGNORED"))
         if not word:
             cursor.fail("VISIBLE or INVISIBLE")
-        return [AlterIndexVisibility(name, word != "VISIBLE" and not negated)]
+        return [AlterIndexVisibility(name, word != "VISIBLE" and not negated, quiet)]
     if cursor.word in ("CHECK", "CONSTRAINT"):
         cursor.advance()
         name = cursor.identifier("a constraint name")
@@ -229,30 +229,30 @@ def _alter(cursor: Cursor) -> list[Action]:
         cursor.expect("ENFORCED")
         return [AddCheck(Check(name, "", enforced))]
     cursor.accept("COLUMN")
-    cursor.accept("IF", "EXISTS")
+    quiet = cursor.accept("IF", "EXISTS")
     name = cursor.identifier("a column name")
     if cursor.accept("DROP", "DEFAULT"):
-        return [AlterDefault(name, None)]
+        return [AlterDefault(name, None, quiet)]
     cursor.expect("SET")
     if word := cursor.accept_any(("VISIBLE", "INVISIBLE")):
         return [AlterColumnVisibility(name, word == "INVISIBLE")]
     cursor.expect("DEFAULT")
-    return [AlterDefault(name, default_value(cursor, alters=True))]
+    return [AlterDefault(name, default_value(cursor, alters=True), quiet)]
 
 
 def _rename(cursor: Cursor) -> list[Action]:
     cursor.expect("RENAME")
     if cursor.accept("COLUMN"):
-        cursor.accept("IF", "EXISTS")
+        quiet = cursor.accept("IF", "EXISTS")
         name = cursor.identifier("a column name")
         cursor.expect("TO")
-        return [RenameColumn(name, cursor.identifier("a column name"))]
+        return [RenameColumn(name, cursor.identifier("a column name"), quiet)]
     if cursor.word in ("INDEX", "KEY"):
         cursor.advance()
-        cursor.accept("IF", "EXISTS")
+        quiet = cursor.accept("IF", "EXISTS")
         name = cursor.identifier("an index name")
         cursor.expect("TO")
-        return [RenameIndex(name, cursor.identifier("an index name"))]
+        return [RenameIndex(name, cursor.identifier("an index name"), quiet)]
     cursor.accept_any(("TO", "AS", "="))
     return [RenameTableTo(table_name(cursor))]
 

@@ -222,6 +222,13 @@ def test_what_contradicts_the_schema_is_an_error_that_names_it(action: str) -> N
         "CHANGE COLUMN IF EXISTS nosuch x INT",
         "ADD INDEX IF NOT EXISTS ia (b)",
         "DROP INDEX IF EXISTS nosuch",
+        "RENAME COLUMN IF EXISTS nosuch TO x",
+        "RENAME INDEX IF EXISTS nosuch TO x",
+        "RENAME KEY IF EXISTS nosuch TO x",
+        "ALTER COLUMN IF EXISTS nosuch SET DEFAULT 5",
+        "ALTER IF EXISTS nosuch DROP DEFAULT",
+        "ALTER INDEX IF EXISTS nosuch IGNORED",
+        "ALTER KEY IF EXISTS nosuch NOT IGNORED",
         "DROP CONSTRAINT IF EXISTS nosuch",
     ],
 )
