@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from .charsets import default_collation
 from .frozen import Hashed, hashed_once
 
+COMBINED_MODES = frozenset({"ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB"})
+"""SQL modes that stand for several: ANSI_QUOTES, PIPES_AS_CONCAT and IGNORE_SPACE are in each."""
+
 
 @hashed_once
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,8 @@ class ServerContext(Hashed):
         flavour: ``mysql`` or ``mariadb``.
         version: Numbers of the version, one to three. Without a patch number, the newest of the
             series is meant.
-        sql_mode: Upper-case modes. ``ANSI`` counts as ANSI_QUOTES and the other modes in it.
+        sql_mode: Upper-case modes. ``ANSI`` counts as ANSI_QUOTES and the other modes in it, and
+            likewise the other ``COMBINED_MODES``.
         charset: Default character set for a table that names none: the server's, or the one of
             the table's database.
         collation: Its collation; "" is the charset's default.
@@ -61,9 +65,14 @@ class ServerContext(Hashed):
         return wanted is not None and self.version_number >= wanted
 
     @property
+    def is_oracle(self) -> bool:
+        """Whether MariaDB reads statements as Oracle does."""
+        return self.is_mariadb and "ORACLE" in self.sql_mode
+
+    @property
     def ansi_quotes(self) -> bool:
         """Whether double quotes quote names instead of strings."""
-        return bool(self.sql_mode & {"ANSI_QUOTES", "ANSI"})
+        return bool(self.sql_mode & {"ANSI_QUOTES", *COMBINED_MODES})
 
     @property
     def backslash_escapes(self) -> bool:
@@ -73,7 +82,7 @@ class ServerContext(Hashed):
     @property
     def pipes_as_concat(self) -> bool:
         """Whether ``||`` joins strings."""
-        return bool(self.sql_mode & {"PIPES_AS_CONCAT", "ANSI"})
+        return bool(self.sql_mode & {"PIPES_AS_CONCAT", *COMBINED_MODES})
 
     @property
     def real_as_float(self) -> bool:

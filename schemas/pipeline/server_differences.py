@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.errors import ConfigError
-from shardmerge.schemas.model.server_context import ServerContext
+from shardmerge.schemas.model.server_context import COMBINED_MODES, ServerContext
 from shardmerge.schemas.model.server_facts import kind_and_version
 
 from .settings import Source, Target
@@ -21,7 +21,6 @@ from .settings import Source, Target
 READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
 """SQL modes that change what a statement means."""
 _OTHER_VERSION, _OTHER_MODE = "SM-6105", "SM-6106"
-_COMBINED = frozenset({"ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def _mode_differences(told: str, real: str) -> list[ServerDifference]:
         for text in (told, real)
     ]
     for modes in sets:
-        if modes & _COMBINED:
+        if modes & COMBINED_MODES:
             modes |= {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"}
     right = ",".join(mode for mode in READING_MODES if mode in sets[1])
     return [

@@ -10,11 +10,10 @@ from typing import TypeAlias
 
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 
-from .functions import ABOVE_COMPARISON, UNARY, arguments
+from .functions import ABOVE_COMPARISON, CONCATENATION, arguments
 from .logic import negated
 from .notes import Notes, Read, truth
 
-_OPERAND = UNARY + 1
 _OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _SIGNS = {
     "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
@@ -89,7 +88,7 @@ def _between(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -
 def _like(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
     text = f"like {read(cursor, notes, ABOVE_COMPARISON)}"
     if cursor.accept("ESCAPE"):
-        text += f" escape {read(cursor, notes, _OPERAND)}"
+        text += f" escape {read(cursor, notes, CONCATENATION)}"
     return notes.either(f"({left} ", prefix, f"{text})")
 
 

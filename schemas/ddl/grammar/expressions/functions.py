@@ -15,7 +15,9 @@ from .notes import Notes, Read, truth
 from .sequences import sequence_function
 
 ABOVE_COMPARISON = 7
-UNARY = 13
+CONCATENATION = 13
+"""The level of ``||`` where it joins strings."""
+UNARY = 14
 NILADIC = {
     "CURRENT_TIMESTAMP": "now", "LOCALTIME": "now", "LOCALTIMESTAMP": "now",
     "CURRENT_DATE": "curdate", "CURRENT_TIME": "curtime", "UTC_DATE": "utc_date",

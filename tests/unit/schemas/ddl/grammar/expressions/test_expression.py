@@ -76,6 +76,43 @@ def test_pipes_mean_what_the_sql_mode_says() -> None:
     assert canonical("a || b", joined) == "concat(`a`,`b`)"
 
 
+@pytest.mark.parametrize("mode", ["PIPES_AS_CONCAT", "ANSI"])
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        # Measured on MySQL 5.7, 8.0 and 9.7, MariaDB 10.11 and 11.8.
+        ("b = c || 'x'", "(`b` = concat(`c`,'x'))"),
+        ("a + b || 'x'", "(`a` + concat(`b`,'x'))"),
+        ("a || 'x' * 2", "(concat(`a`,'x') * 2)"),
+        ("a ^ 2 || 3", "(`a` ^ concat(2,3))"),
+        ("a || 2 ^ 3", "(concat(`a`,2) ^ 3)"),
+        ("a DIV 2 || 3", "(`a` DIV concat(2,3))"),
+        ("-a || 2", "concat(-(`a`),2)"),
+        ("a || -2", "concat(`a`,-2)"),
+        ("NOT a || 2", "(concat(`a`,2) = 0)"),
+        ("!a || 2", "concat((`a` = 0),2)"),
+        ("a AND b || c", "((`a` <> 0) and (concat(`b`,`c`) <> 0))"),
+        ("a || b || c", "concat(concat(`a`,`b`),`c`)"),
+        ("a LIKE b || '%' ESCAPE '|' || ''", "(`a` like concat(`b`,'%') escape concat('|',''))"),
+        ("a BETWEEN b || 'a' AND b || 'b'", "(`a` between concat(`b`,'a') and concat(`b`,'b'))"),
+        ("a REGEXP b || 'x'", "regexp_like(`a`,concat(`b`,'x'))"),
+        ("INTERVAL 1 DAY + d || ''", "(concat(`d`,'') + interval 1 day)"),
+        ("a || b COLLATE utf8mb4_bin", "concat(`a`,(`b` collate utf8mb4_bin))"),
+        ("a OR b || c", "((`a` <> 0) or (concat(`b`,`c`) <> 0))"),
+    ],
+)
+def test_pipes_that_join_strings_bind_tighter_than_arithmetic(
+    mode: str, written: str, text: str
+) -> None:
+    joined = ServerContext(version=(8, 0, 36), sql_mode=frozenset({mode}))
+    assert canonical(written, joined) == text
+
+
+def test_in_mariadbs_oracle_mode_pipes_stand_beside_plus_and_skip_null() -> None:
+    oracle = ServerContext("mariadb", (10, 11), frozenset({"ORACLE"}))
+    assert canonical("a ^ 2 || b = 'x'", oracle) == "(concat_operator_oracle((`a` ^ 2),`b`) = 'x')"
+
+
 def test_mariadb_writes_some_things_otherwise() -> None:
     assert canonical("a REGEXP 'x'", MARIADB) == "(`a` regexp 'x')"
     assert canonical("!a", MARIADB) == "(`a` = 0)"
