@@ -85,6 +85,11 @@ class ServerContext(Hashed):
         return bool(self.sql_mode & {"PIPES_AS_CONCAT", *COMBINED_MODES})
 
     @property
+    def not_is_high(self) -> bool:
+        """Whether NOT binds as tightly as ``!``."""
+        return "HIGH_NOT_PRECEDENCE" in self.sql_mode
+
+    @property
     def real_as_float(self) -> bool:
         """Whether REAL is FLOAT."""
         return bool(self.sql_mode & {"REAL_AS_FLOAT", "ANSI"})

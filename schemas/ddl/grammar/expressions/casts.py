@@ -47,12 +47,22 @@ _CAST_TYPES = words(
 )
 
 
-_CAST_SYNONYMS = {"character": "char", "dec": "decimal", "integer": "signed", "int": "signed"}
+_CAST_SYNONYMS = {
+    "character": "char", "nchar": "char", "varchar": "char", "dec": "decimal",
+    "integer": "signed", "int": "signed",
+}  # fmt: skip
+_CHARSETS = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
+_SINGLE_PRECISION = 24
+"""FLOAT(p) with more bits than this is a double."""
 
 
 def cast_type(cursor: Cursor) -> str:
     """Read the type that a value is cast to."""
-    word = cursor.accept_any(_CAST_TYPES)
+    if cursor.accept("NATIONAL"):
+        cursor.expect("CHARACTER" if cursor.word == "CHARACTER" else "CHAR")
+        word = "NCHAR"
+    else:
+        word = cursor.accept_any(_CAST_TYPES)
     if not word:
         cursor.fail("a type")
     text = _CAST_SYNONYMS.get(word.lower(), word.lower())
@@ -60,20 +70,14 @@ def cast_type(cursor: Cursor) -> str:
         cursor.accept_any(("INTEGER", "INT"))
     elif word == "DOUBLE":
         cursor.accept("PRECISION")
+    numbers: list[int] = []
     if cursor.accept("("):
-        numbers = [str(cursor.integer())]
+        numbers.append(cursor.integer())
         if cursor.accept(","):
-            numbers.append(str(cursor.integer()))
+            numbers.append(cursor.integer())
         cursor.expect(")")
-        text += f"({','.join(numbers)})"
-    if accept_charset(cursor):
-        charset = charset_word(cursor)
-        # MySQL prints the connection's charset here even if the statement does not have it.
-        text += "" if charset == "utf8mb4" else f" charset {charset}"
-    elif cursor.accept("ASCII"):
-        text += " charset latin1"
-    elif cursor.accept("UNICODE"):
-        text += " charset ucs2"
+    text = _sized(text, numbers, cursor)
+    text += _charset(cursor, "utf8mb3" if word == "NCHAR" else "")
     if cursor.context.is_mariadb and cursor.accept("COLLATE"):
         text += f" collate {collation_word(cursor)}"
     if word == "BINARY":
@@ -81,3 +85,34 @@ def cast_type(cursor: Cursor) -> str:
     if cursor.accept("ARRAY"):
         text += " array"
     return text
+
+
+def _charset(cursor: Cursor, charset: str) -> str:
+    binary = False
+    while True:
+        if accept_charset(cursor):
+            charset = charset_word(cursor)
+        elif word := cursor.accept_any(("ASCII", "UNICODE", "BYTE")):
+            charset = _CHARSETS[word]
+        elif cursor.accept("BINARY"):
+            binary = True
+        else:
+            break
+    # MySQL prints the connection's charset here even if the statement does not have it.
+    text = "" if charset in ("", "utf8mb4") else f" charset {charset}"
+    # MySQL stores the type without the attribute BINARY.
+    return text + (" binary" if binary and cursor.context.is_mariadb else "")
+
+
+def _sized(kind: str, numbers: list[int], cursor: Cursor) -> str:
+    """The type with the numbers that servers store."""
+    if kind == "decimal":
+        precision, scale = (*numbers, *(10, 0)[len(numbers) :])
+        return f"decimal({precision},{scale})"
+    if kind == "float" and numbers:
+        return "float" if numbers[0] <= _SINGLE_PRECISION else "double"
+    if kind == "real":
+        return "float" if cursor.context.real_as_float else "double"
+    if kind in ("time", "datetime") and numbers == [0]:
+        return kind
+    return f"{kind}({','.join(map(str, numbers))})" if numbers else kind

@@ -11,13 +11,14 @@ from typing import TypeAlias
 from shardmerge.schemas.ddl.grammar.tokens.lexer import Cursor
 
 from .functions import ABOVE_COMPARISON, CONCATENATION, arguments
-from .logic import negated
+from .logic import chain, negated
 from .notes import Notes, Read, truth
 
 _OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _SIGNS = {
     "=": "=", "<=>": "<=>", ">=": ">=", ">": ">", "<=": "<=", "<": "<", "<>": "<>", "!=": "<>",
 }  # fmt: skip
+_ROW_CHAINS = {"=": "and", "<=>": "and", "<>": "or"}
 _Reader: TypeAlias = Callable[[Cursor, Notes, str, str, Read], str]
 """Reads a comparison after its word: (cursor, notes, left operand, "not " or "", reader)."""
 
@@ -51,7 +52,26 @@ def comparison(cursor: Cursor, notes: Notes, left: str, read: Read) -> str:
 def _signed(cursor: Cursor, notes: Notes, left: str, read: Read) -> str:
     sign = _SIGNS[cursor.word]
     cursor.advance()
-    right = read(cursor, notes, ABOVE_COMPARISON)
+    return _compared(notes, left, sign, _predicate(cursor, notes, read))
+
+
+def _predicate(cursor: Cursor, notes: Notes, read: Read) -> str:
+    """Read an operand, and what binds tighter than signs: ``a = b IN (1)`` is ``a = (b IN (1))``.
+
+    Source: sql_yacc.yy, ``predicate``.
+    """
+    text = read(cursor, notes, ABOVE_COMPARISON)
+    while cursor.word in _PREDICATES or (cursor.word == "NOT" and cursor.ahead() in _NEGATABLE):
+        text = comparison(cursor, notes, text, read)
+    return text
+
+
+def _compared(notes: Notes, left: str, sign: str, right: str) -> str:
+    pair = notes.rows.get(left), notes.rows.get(right)
+    if pair[0] and pair[1] and sign in _ROW_CHAINS and len(pair[0]) == len(pair[1]):
+        # MySQL compares rows value by value; MariaDB leaves them as they are written.
+        values = zip(pair[0], pair[1], strict=True)
+        return chain(_ROW_CHAINS[sign], [_compared(notes, a, sign, b) for a, b in values], notes)
     if left == "0" and sign in ("=", "<>"):
         # For a value that is used as a condition, MySQL writes 0 <> a and MariaDB a <> 0.
         left, right = right, left
@@ -75,20 +95,26 @@ def _is(cursor: Cursor, notes: Notes, left: str, _: str, read: Read) -> str:
 
 
 def _in(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
-    return notes.either(f"({left} ", prefix, f"in ({arguments(cursor, notes, read)}))")
+    items = arguments(cursor, notes, read)
+    if len(items) == 1:
+        return _compared(notes, left, "<>" if prefix else "=", items[0])
+    return notes.either(f"({left} ", prefix, f"in ({','.join(items)}))")
 
 
 def _between(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
     low = read(cursor, notes, ABOVE_COMPARISON)
     cursor.expect("AND")
-    high = read(cursor, notes, ABOVE_COMPARISON)
+    high = _predicate(cursor, notes, read)
     return notes.either(f"({left} ", prefix, f"between {low} and {high})")
 
 
 def _like(cursor: Cursor, notes: Notes, left: str, prefix: str, read: Read) -> str:
     text = f"like {read(cursor, notes, ABOVE_COMPARISON)}"
     if cursor.accept("ESCAPE"):
-        text += f" escape {read(cursor, notes, CONCATENATION)}"
+        escape = read(cursor, notes, CONCATENATION)
+        if cursor.context.at_least(80016, 0):
+            # MySQL 5.7 and 8.0.15 store the comparison without it, and execute what they stored.
+            text += f" escape {escape}"
     return notes.either(f"({left} ", prefix, f"{text})")
 
 
@@ -121,4 +147,5 @@ _NEGATABLE: dict[str, _Reader] = {
     "IN": _in, "BETWEEN": _between, "LIKE": _like, "REGEXP": _regexp, "RLIKE": _regexp,
 }  # fmt: skip
 """The comparisons that NOT may precede."""
-_READERS: dict[str, _Reader] = {**_NEGATABLE, "IS": _is, "SOUNDS": _sounds, "MEMBER": _member}
+_PREDICATES: dict[str, _Reader] = {**_NEGATABLE, "SOUNDS": _sounds, "MEMBER": _member}
+_READERS: dict[str, _Reader] = {**_PREDICATES, "IS": _is}

@@ -18,7 +18,8 @@ from shardmerge.schemas.model.charsets import charset_name
 from shardmerge.schemas.model.names import quote_identifier
 
 from .comparisons import comparison
-from .functions import CONCATENATION, NILADIC, RESERVED_FUNCTIONS, UNARY, call, interval
+from .function_forms import NILADIC
+from .functions import CONCATENATION, RESERVED_FUNCTIONS, UNARY, call, interval
 from .literal_text import binary_literal, decoded, number, quote_string
 from .logic import chain, exclusive, negated
 from .notes import Notes, truth
@@ -58,7 +59,7 @@ def parenthesised(cursor: Cursor) -> Expression:
 
 
 def _read(cursor: Cursor, notes: Notes, least: int) -> str:
-    if cursor.word == "NOT" and least <= _NOT:
+    if cursor.word == "NOT" and least <= _NOT and not cursor.context.not_is_high:
         cursor.advance()
         left = negated(cursor, _read(cursor, notes, _NOT), notes)
     else:
@@ -161,7 +162,7 @@ def _non_literal(cursor: Cursor, notes: Notes) -> str:
     word = cursor.word
     if word == "(":
         return _group(cursor, notes)
-    if word in ("-", "+", "~", "!"):
+    if word in ("-", "+", "~", "!") or (word == "NOT" and cursor.context.not_is_high):
         return _unary(cursor, notes)
     if word == "CASE":
         return _case(cursor, notes)
@@ -223,7 +224,7 @@ def _group(cursor: Cursor, notes: Notes) -> str:
         items = [text]
         while cursor.accept(","):
             items.append(_read(cursor, notes, 0))
-        text = f"({','.join(items)})"
+        text = notes.row(items)
     for _ in range(more + 1):
         cursor.expect(")")
     return text
@@ -235,10 +236,12 @@ def _unary(cursor: Cursor, notes: Notes) -> str:
     value = _read(cursor, notes, UNARY)
     if sign == "+":
         return value
-    if sign == "!":
+    if sign in ("!", "NOT"):
         return negated(cursor, value, notes)
     if sign == "-" and value[0].isdigit():
         return f"-{value}"
+    if sign == "-" and value[0] == "-" and value[1].isdigit() and cursor.context.is_mariadb:
+        return value[1:]
     return f"{sign}({value})"
 
 

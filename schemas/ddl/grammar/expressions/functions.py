@@ -10,6 +10,7 @@ from shardmerge.schemas.ddl.grammar.tokens.lexer import NAME, STRING, Cursor
 from shardmerge.schemas.ddl.grammar.tokens.words import words
 
 from .casts import cast, cast_type
+from .function_forms import NILADIC, stored_call, stored_name
 from .literal_text import quote_string
 from .notes import Notes, Read, truth
 from .sequences import sequence_function
@@ -18,19 +19,6 @@ ABOVE_COMPARISON = 7
 CONCATENATION = 13
 """The level of ``||`` where it joins strings."""
 UNARY = 14
-NILADIC = {
-    "CURRENT_TIMESTAMP": "now", "LOCALTIME": "now", "LOCALTIMESTAMP": "now",
-    "CURRENT_DATE": "curdate", "CURRENT_TIME": "curtime", "UTC_DATE": "utc_date",
-    "UTC_TIME": "utc_time", "UTC_TIMESTAMP": "utc_timestamp", "CURRENT_USER": "current_user",
-}  # fmt: skip
-_SYNONYMS = {
-    **{name.lower(): target for name, target in NILADIC.items()},
-    "substring": "substr", "mid": "substr", "lcase": "lower", "ucase": "upper", "power": "pow",
-    "ceil": "ceiling", "day": "dayofmonth", "adddate": "date_add", "subdate": "date_sub",
-    "character_length": "char_length", "octet_length": "length", "sha1": "sha", "std": "stddev",
-    "session_user": "user", "system_user": "user", "schema": "database",
-    "glength": "st_numpoints",
-}  # fmt: skip
 _UNITS = words(
     """
     MICROSECOND SECOND MINUTE HOUR DAY WEEK MONTH QUARTER YEAR SECOND_MICROSECOND
@@ -39,11 +27,11 @@ _UNITS = words(
     """
 )
 _TYPE_FUNCTIONS = {"DATE": "date", "TIME": "time", "TIMESTAMP": "datetime"}
-_UNIT_FIRST = frozenset({"TIMESTAMPADD", "TIMESTAMPDIFF"})
 # Reserved words that are also functions.
 RESERVED_FUNCTIONS = words(
     """
     IF LEFT RIGHT REPLACE REPEAT INSERT MOD CHAR CONVERT INTERVAL DATABASE SCHEMA VALUES DEFAULT
+    ROW
     """
 ) | frozenset(NILADIC)
 
@@ -63,7 +51,7 @@ def _unit(cursor: Cursor) -> str:
     return word.lower()
 
 
-def arguments(cursor: Cursor, notes: Notes, read: Read) -> str:
+def arguments(cursor: Cursor, notes: Notes, read: Read) -> list[str]:
     """Read a list of expressions in parentheses."""
     cursor.expect("(")
     items: list[str] = []
@@ -72,7 +60,7 @@ def arguments(cursor: Cursor, notes: Notes, read: Read) -> str:
         while cursor.accept(","):
             items.append(read(cursor, notes, 0))
     cursor.expect(")")
-    return ",".join(items)
+    return items
 
 
 def call(cursor: Cursor, notes: Notes, read: Read) -> str:
@@ -84,21 +72,35 @@ def call(cursor: Cursor, notes: Notes, read: Read) -> str:
     special = _SPECIAL.get(word)
     if special is not None:
         return special(cursor, notes, word, read)
-    name = word.lower()
-    name = _SYNONYMS.get(name, name)
-    if word in _UNIT_FIRST:
-        cursor.expect("(")
-        unit = _unit(cursor)
-        cursor.expect(",")
-        items = [read(cursor, notes, 0)]
-        while cursor.accept(","):
-            items.append(read(cursor, notes, 0))
-        cursor.expect(")")
-        return f"{name}({unit},{','.join(items)})"
-    text = f"{name}({arguments(cursor, notes, read)})"
+    name = stored_name(word.lower(), cursor.context)
+    text = stored_call(name, arguments(cursor, notes, read), cursor.context)
     if name == "to_days":
         notes.days[text] = text[len("to_days(") : -1]
     return notes.condition(text) if name == "regexp_like" else text
+
+
+def _timestamp_add(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    unit, amount, value = _unit_and_pair(cursor, notes, read)
+    return f"({value} + interval {amount} {unit})"
+
+
+def _timestamp_difference(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    return f"timestampdiff({','.join(_unit_and_pair(cursor, notes, read))})"
+
+
+def _unit_and_pair(cursor: Cursor, notes: Notes, read: Read) -> tuple[str, str, str]:
+    cursor.expect("(")
+    unit = _unit(cursor)
+    cursor.expect(",")
+    first = read(cursor, notes, 0)
+    cursor.expect(",")
+    second = read(cursor, notes, 0)
+    cursor.expect(")")
+    return unit, first, second
+
+
+def _row(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
+    return notes.row(arguments(cursor, notes, read))
 
 
 def _extract(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
@@ -116,12 +118,17 @@ def _trim(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     removed = "" if cursor.word == "FROM" else read(cursor, notes, 0)
     if cursor.accept("FROM"):
         value = read(cursor, notes, 0)
-        head = " ".join(part for part in (side, removed) if part)
-        text = f"trim({head} from {value})" if head else f"trim({value})"
+        if removed:
+            text = f"trim({side or 'both'} {removed} from {value})"
+        else:
+            text = f"{_BLANKS[side or 'both']}({value})"
     else:
         text = f"trim({removed})"
     cursor.expect(")")
     return text
+
+
+_BLANKS = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
 
 
 def _substring(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
@@ -153,7 +160,10 @@ def _char_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
         items.append(read(cursor, notes, 0))
     text = ",".join(items)
     if cursor.accept("USING"):
-        text += f" using {charset_word(cursor)}"
+        charset = charset_word(cursor)
+        if cursor.context.is_mariadb:
+            # MySQL stores the expression without it (measured on 5.7, 8.0 and 9.7).
+            text += f" using {charset}"
     cursor.expect(")")
     return f"char({text})"
 
@@ -179,7 +189,10 @@ def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
         cursor.advance()  # SHOW CREATE TABLE prints an introducer that the statement lacks.
     text += f", {quote_string(cursor.string('a JSON path'))}"
     if cursor.accept("RETURNING"):
-        text += f" returning {cast_type(cursor)}"
+        kind = cast_type(cursor)
+        text += f" returning {'char(1073741823)' if kind == 'char' else kind}"
+    elif not cursor.context.is_mariadb:
+        text += " returning char(512)"
     while cursor.word in ("NULL", "ERROR", "DEFAULT"):
         answer = cursor.word.lower()
         cursor.advance()
@@ -197,15 +210,33 @@ def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
 def _weight_string(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
     text = read(cursor, notes, 0)
+    length: int | None = None
     if cursor.accept("AS"):
         kind = cursor.accept_any(("CHAR", "BINARY"))
         if not kind:
             cursor.fail("CHAR or BINARY")
         cursor.expect("(")
-        text += f" as {kind.lower()}({cursor.integer('a length')})"
+        length = cursor.integer("a length")
         cursor.expect(")")
+        if kind == "BINARY":
+            text = f"cast({text} as char({length}) charset binary)"
+            length = length if cursor.context.is_mariadb else None
+    elif cursor.accept(","):
+        length = _stored_length(cursor)
+    if cursor.accept("LEVEL") and cursor.integer("a level") != 1:
+        cursor.fail("level 1, the only one of all collations but a few")
     cursor.expect(")")
-    return f"weight_string({text})"
+    return f"weight_string({text}{'' if length is None else f' as char({length})'})"
+
+
+def _stored_length(cursor: Cursor) -> int | None:
+    """Read ``0,3,65``, MariaDB's way to store ``AS CHAR(3)``; ``0,0,1`` is no length."""
+    cursor.integer("a length of the result")
+    cursor.expect(",")
+    length = cursor.integer("a number of characters")
+    cursor.expect(",")
+    cursor.integer("flags")
+    return length or None
 
 
 def _if(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
@@ -218,19 +249,23 @@ def _if(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
 
 
 def _interval_function(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    return f"interval({arguments(cursor, notes, read)})"
+    return f"interval({','.join(arguments(cursor, notes, read))})"
 
 
 def _is_null(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    return notes.either(f"({arguments(cursor, notes, read)} is ", "", "null)")
+    return notes.either(f"({','.join(arguments(cursor, notes, read))} is ", "", "null)")
 
 
 def _as_type(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
-    text = arguments(cursor, notes, read)
-    kind = _TYPE_FUNCTIONS[word]
-    return (
-        f"timestamp({text})" if "," in text and word == "TIMESTAMP" else f"cast({text} as {kind})"
-    )
+    """Read DATE, TIME or TIMESTAMP.
+
+    Outside of tables TIME and TIMESTAMP keep the argument's fraction of a second. In a table they
+    are stored as a CAST without digits, and lose it (measured on all servers).
+    """
+    items = arguments(cursor, notes, read)
+    if len(items) > 1:
+        return f"{word.lower()}({','.join(items)})"
+    return f"cast({','.join(items)} as {_TYPE_FUNCTIONS[word]})"
 
 
 def _date_difference(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
@@ -264,6 +299,7 @@ def _get_format(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     if not kind:
         cursor.fail("DATE, TIME or DATETIME")
     cursor.expect(",")
+    kind = "datetime" if kind == "timestamp" else kind
     text = f"get_format({kind},{read(cursor, notes, 0)})"
     cursor.expect(")")
     return text
@@ -288,6 +324,9 @@ _SPECIAL = {
     "CAST": cast,
     "CONVERT": cast,
     "EXTRACT": _extract,
+    "TIMESTAMPADD": _timestamp_add,
+    "TIMESTAMPDIFF": _timestamp_difference,
+    "ROW": _row,
     "TRIM": _trim,
     "SUBSTRING": _substring,
     "SUBSTR": _substring,

@@ -19,6 +19,7 @@ class Notes:
         opposites: Text of a comparison → the text of its negation.
         exclusives: Text of an XOR → its operands.
         days: Text of a TO_DAYS → its argument.
+        rows: Text of a row → its values.
         chains: Text of an AND or OR → that word in lower case, and its operands.
     """
 
@@ -27,11 +28,18 @@ class Notes:
     opposites: dict[str, str] = field(default_factory=dict)
     exclusives: dict[str, tuple[str, str]] = field(default_factory=dict)
     days: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, list[str]] = field(default_factory=dict)
     chains: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
 
     def condition(self, text: str) -> str:
         """Note that a text is a condition, and return it."""
         self.conditions.add(text)
+        return text
+
+    def row(self, values: list[str]) -> str:
+        """The text of a row, which is noted."""
+        text = f"({','.join(values)})"
+        self.rows[text] = values
         return text
 
     def either(self, head: str, negated: str, tail: str) -> str:

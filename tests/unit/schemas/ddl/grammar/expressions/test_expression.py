@@ -146,6 +146,102 @@ def test_conditions_have_one_text_however_a_server_writes_them(
     assert canonical(one, context) == canonical(other, context)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        # What is written, and what MySQL 5.7, 8.0, 9.7, MariaDB 10.11 and 11.8 store.
+        ("CAST(a AS DECIMAL)", "cast(a as decimal(10,0))"),
+        ("CAST(a AS DECIMAL(5))", "cast(a as decimal(5,0))"),
+        ("CONVERT(a, DEC)", "cast(a as decimal(10,0))"),
+        ("CAST(a AS NCHAR(3))", "cast(a as char(3) charset utf8mb3)"),
+        ("CAST(a AS NATIONAL CHAR(3))", "cast(a as char(3) charset utf8)"),
+        ("CAST(a AS CHAR BYTE)", "cast(a as char charset binary)"),
+        ("CAST(a AS VARCHAR(5))", "cast(a as char(5) charset utf8mb4)"),
+        ("CAST(a AS TIME(0))", "cast(a as time)"),
+        ("CAST(a AS DATETIME(0))", "cast(a as datetime)"),
+        ("CAST(a AS FLOAT(24))", "cast(a as float)"),
+        ("CAST(a AS FLOAT(25))", "cast(a as double)"),
+        ("CAST(a AS REAL)", "cast(a as double)"),
+        ("a IN (1)", "a = 1"),
+        ("a NOT IN (1)", "a <> 1"),
+        ("NOT (a IN (b))", "a <> b"),
+        ("0 IN (a)", "0 = a"),
+        ("a + 1 IN (1) AND b", "a + 1 = 1 AND b <> 0"),
+        ("a = b IN (1)", "a = (b = 1)"),
+        ("a = b LIKE 'x' = 1", "(a = (b like 'x')) = 1"),
+        ("a = b IS NULL", "(a = b) is null"),
+        ("a BETWEEN 1 AND b IN (1,2)", "a between 1 and (b in (1,2))"),
+        ("(a,b) IN ((1,2))", "a = 1 and b = 2"),
+        ("ROW(a,b) NOT IN (ROW(1,2))", "a <> 1 or b <> 2"),
+        ("NOT ((a,b) = (1,2))", "a <> 1 or b <> 2"),
+        ("(a,(b,c)) = (1,(2,3)) AND d", "a = 1 and b = 2 and c = 3 and d <> 0"),
+        ("(a,b) <=> (1,2)", "a <=> 1 and b <=> 2"),
+        ("TRIM('x' FROM a)", "trim(both 'x' from a)"),
+        ("TIMESTAMP(a)", "cast(a as datetime)"),
+        ("TIMESTAMP(CONCAT(a,b))", "cast(concat(a,b) as datetime)"),
+        ("TIME(IFNULL(a,b))", "cast(ifnull(a,b) as time)"),
+        ("TIMESTAMPADD(SQL_TSI_HOUR,a+1,d)", "d + interval (a + 1) hour"),
+        ("GET_FORMAT(TIMESTAMP,'ISO')", "get_format(DATETIME, 'ISO')"),
+    ],
+)
+@pytest.mark.parametrize("context", [MYSQL, MARIADB], ids=["mysql", "mariadb"])
+def test_what_servers_store_in_another_form_has_one_text(
+    one: str, other: str, context: ServerContext
+) -> None:
+    assert canonical(one, context) == canonical(other, context)
+    assert canonical(canonical(one, context), context) == canonical(one, context)
+
+
+def test_a_rows_inequality_is_not_the_one_of_its_values() -> None:
+    assert canonical("(a,b) > (1,2)", MYSQL) == "((`a`,`b`) > (1,2))"
+    assert canonical("(a,b) IN ((1,2),(3,4))", MYSQL) == "((`a`,`b`) in ((1,2),(3,4)))"
+
+
+@pytest.mark.parametrize(
+    ("written", "context", "text"),
+    [
+        # MySQL executes what it stored, so what is not stored does not count.
+        ("CHAR(a USING latin1)", MYSQL, "char(`a`)"),
+        ("CHAR(a USING latin1)", MARIADB, "char(`a` using latin1)"),
+        ("a LIKE 'x' ESCAPE '|'", ServerContext(version=(8, 0, 15)), "(`a` like 'x')"),
+        ("a LIKE 'x' ESCAPE '|'", ServerContext(version=(5, 7)), "(`a` like 'x')"),
+        ("a LIKE 'x' ESCAPE '|'", MARIADB, "(`a` like 'x' escape '|')"),
+        ("CAST(a AS CHAR CHARSET latin1 BINARY)", MYSQL, "cast(`a` as char charset latin1)"),
+        ("CAST(a AS CHAR BINARY)", MARIADB, "cast(`a` as char binary)"),
+        ("JSON_VALUE(j, '$.a')", MYSQL, "json_value(`j`, '$.a' returning char(512))"),
+        ("JSON_VALUE(j, '$.a')", MARIADB, "json_value(`j`, '$.a')"),
+        ("WEIGHT_STRING(a AS BINARY(3))", MYSQL,
+         "weight_string(cast(`a` as char(3) charset binary))"),
+        ("weight_string(cast(`a` as char(3) charset binary),0,3,65)", MARIADB,
+         "weight_string(cast(`a` as char(3) charset binary) as char(3))"),
+        ("WEIGHT_STRING(a AS BINARY(3))", MARIADB,
+         "weight_string(cast(`a` as char(3) charset binary) as char(3))"),
+        ("weight_string(`a`,0,0,1)", MARIADB, "weight_string(`a`)"),
+        ("WEIGHT_STRING(a LEVEL 1)", MARIADB, "weight_string(`a`)"),
+        ("TRIM(LEADING FROM a)", MARIADB, "ltrim(`a`)"),
+        ("TRIM(TRAILING FROM a)", MARIADB, "rtrim(`a`)"),
+        ("TRIM(BOTH FROM a)", MARIADB, "trim(`a`)"),
+        ("- -5", MARIADB, "5"),
+        ("- -5", MYSQL, "-(-5)"),
+    ],
+)  # fmt: skip
+def test_each_server_stores_these_in_its_own_way(
+    written: str, context: ServerContext, text: str
+) -> None:
+    assert canonical(written, context) == text
+    assert canonical(text, context) == text
+
+
+def test_not_binds_tightly_under_high_not_precedence() -> None:
+    high = ServerContext(sql_mode=frozenset({"HIGH_NOT_PRECEDENCE"}))
+    assert canonical("NOT a BETWEEN 1 AND 2", high) == "((`a` = 0) between 1 and 2)"
+    assert canonical("a + NOT b = 1", high) == "((`a` + (`b` = 0)) = 1)"
+    assert canonical("a NOT IN (1,2) AND b IS NOT NULL", high) == (
+        "((`a` not in (1,2)) and (`b` is not null))"
+    )
+    assert canonical("NOT a BETWEEN 1 AND 2", MYSQL) == "(`a` not between 1 and 2)"
+
+
 def test_values_that_are_compared_are_no_conditions() -> None:
     assert canonical("CASE a WHEN b THEN 1 END", MYSQL) == "(case `a` when `b` then 1 end)"
     assert canonical("a = b", MYSQL) != canonical("b = a", MYSQL)
