@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from shardmerge.schemas.model.server_facts import ServerFacts
+from shardmerge.schemas.pipeline.server_differences import READING_MODES
 
-_MODES = ("ANSI_QUOTES", "IGNORE_SPACE", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT")
-"""SQL modes that change how a statement is read."""
 _FIRST_SERVER_ID = 1_000_000
 _MOST_TABLES = 12
 _DIGITS = re.compile(r"\d+$")
@@ -166,7 +165,7 @@ def _source(
     flavour = "mysql" if facts is None or facts.kind != "mariadb" else "mariadb"
     yield from _key("flavour", flavour, "with version, sql_mode and charset: how DDL is read")
     yield from _key("version", _version(facts) or "8.0")
-    if facts is not None and (modes := [mode for mode in _MODES if mode in facts.sql_mode]):
+    if facts is not None and (modes := [mode for mode in READING_MODES if mode in facts.sql_mode]):
         yield from _key("sql_mode", ",".join(modes))
     yield from _key("charset", facts.charset if facts else "utf8mb4")
 

@@ -18,7 +18,10 @@ from shardmerge.schemas.model.server_facts import kind_and_version
 
 from .settings import Source, Target
 
-READING_MODES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE")
+READING_MODES = (
+    "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "REAL_AS_FLOAT",
+    "HIGH_NOT_PRECEDENCE", "ORACLE",
+)  # fmt: skip
 """SQL modes that change what a statement means."""
 _OTHER_VERSION, _OTHER_MODE = "SM-6105", "SM-6106"
 
@@ -115,6 +118,8 @@ def _mode_differences(told: str, real: str) -> list[ServerDifference]:
     for modes in sets:
         if modes & COMBINED_MODES:
             modes |= {"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE"}
+        if "ANSI" in modes:
+            modes.add("REAL_AS_FLOAT")
     right = ",".join(mode for mode in READING_MODES if mode in sets[1])
     return [
         ServerDifference(

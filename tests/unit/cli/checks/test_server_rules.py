@@ -101,7 +101,7 @@ def test_modes_that_the_pipeline_file_tells_are_no_finding() -> None:
     source = replace(SOURCE, sql_mode="ANSI")
     mode = "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI"
     assert source_findings(source, {**GOOD, "sql_mode": mode}) == []
-    assert len(source_findings(source, GOOD)) == 3
+    assert len(source_findings(source, GOOD)) == 4
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,17 @@ def test_what_servers_told_stands_in_the_file() -> None:
     assert '# target = "merged.users"' in text, "one table alone is told, but not merged"
 
 
+def test_every_mode_that_changes_how_statements_are_read_is_written() -> None:
+    modes = (
+        "REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI,"
+        "HIGH_NOT_PRECEDENCE,STRICT_TRANS_TABLES"
+    )
+    text = written(seen("8.0.36", sql_mode=modes), UNASKED, UNASKED)
+    assert set(read(text).sources[0].sql_mode.split(",")) == {
+        "REAL_AS_FLOAT", "PIPES_AS_CONCAT", "ANSI_QUOTES", "IGNORE_SPACE", "HIGH_NOT_PRECEDENCE",
+    }  # fmt: skip
+
+
 def test_a_file_for_servers_that_were_not_asked_is_read_as_well_and_says_so() -> None:
     text = written(UNASKED, UNASKED, UNASKED, "mariadb")
     found = read(text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.schemas.model.errors import ConfigError
@@ -52,6 +54,24 @@ def test_all_faults_are_one_error_that_says_what_to_change() -> None:
         'set flavour = "mariadb" and version = "10.11.6"; '
         'set sql_mode = "ANSI_QUOTES,PIPES_AS_CONCAT"'
     )
+
+
+@pytest.mark.parametrize("mode", ["REAL_AS_FLOAT", "HIGH_NOT_PRECEDENCE", "ORACLE"])
+def test_a_mode_that_changes_types_or_precedence_must_be_told(mode: str) -> None:
+    (found, *others) = [
+        each for each in source_differences(SOURCE, "8.0.15", mode) if f" {mode} " in each.seen
+    ]
+    assert (found.fault, others) == (True, [])
+    assert mode in found.change.split('"')[1].split(",")
+    told = replace(SOURCE, sql_mode=mode)
+    assert source_differences(told, "8.0.15", mode) == []
+
+
+def test_ansi_has_real_as_float_in_it_and_other_combined_modes_do_not() -> None:
+    told = replace(SOURCE, sql_mode="ANSI_QUOTES,PIPES_AS_CONCAT,IGNORE_SPACE")
+    (found,) = source_differences(told, "8.0.15", "ANSI")
+    assert found.seen.startswith("sql_mode REAL_AS_FLOAT is on on the server")
+    assert source_differences(told, "8.0.15", "DB2") == []
 
 
 @pytest.mark.parametrize(
