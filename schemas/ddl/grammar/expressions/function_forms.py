@@ -1,8 +1,9 @@
 """The forms in which servers store functions: one name for synonyms, and omitted arguments.
 
+Where servers differ, the text here is one that all of them understand, if there is one.
+
 Source: measured, SHOW CREATE TABLE of MySQL 5.7, 8.0 and 9.7, MariaDB 10.11 and 11.8
-(tests/integration/mysql/test_stored_expressions.py). Where servers differ, the text here is one that
-all of them understand, if there is one.
+(tests/integration/mysql/test_stored_expressions.py).
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def stored_call(name: str, arguments: Sequence[str], context: ServerContext) -> 
     if context.is_mariadb and kind == ("chr", 1):
         return f"char({arguments[0]} using {context.charset})"
     if context.is_mariadb and name == "column_delete":
-        removed = "".join(f",{each},null as signed" for each in arguments[1:])
+        removed = "".join(f",{each},null as int" for each in arguments[1:])
         return f"column_add({arguments[0]}{removed})"
     own = _MARIADB_FORMS if context.is_mariadb else _MYSQL_FORMS
     form = _FORMS.get(kind) or own.get(kind)

@@ -312,7 +312,8 @@ def _dynamic_columns(cursor: Cursor, notes: Notes, word: str, read: Read) -> str
     while True:
         text += read(cursor, notes, 0)
         if cursor.context.is_mariadb and cursor.accept("AS"):
-            text += f" as {cast_type(cursor)}"
+            kind = cast_type(cursor)
+            text += f" as {kind if word == 'COLUMN_GET' else _DYNAMIC_TYPES.get(kind, kind)}"
         if not cursor.accept(","):
             break
         text += ","
@@ -320,6 +321,8 @@ def _dynamic_columns(cursor: Cursor, notes: Notes, word: str, read: Read) -> str
     return f"{word.lower()}({text})"
 
 
+_DYNAMIC_TYPES = {"signed": "int", "unsigned": "unsigned int"}
+"""Types whose names in COLUMN_CREATE and COLUMN_ADD differ from those in a CAST."""
 _SPECIAL = {
     "CAST": cast,
     "CONVERT": cast,

@@ -234,7 +234,7 @@ def test_a_definer_without_an_object_is_an_error() -> None:
         ("NEXT VALUE FOR s", "nextval(d.s)", ()),
         ("PREVIOUS VALUE FOR x.s + a", "(lastval(x.s) + `a`)", ("a",)),
         ("SETVAL(s, a)", "setval(d.s,`a`)", ("a",)),
-        ("COLUMN_CREATE('x', a AS INT)", "column_create('x',`a` as signed)", ("a",)),
+        ("COLUMN_CREATE('x', a AS INT)", "column_create('x',`a` as int)", ("a",)),
         (
             "DATE_FORMAT(a, GET_FORMAT(DATE, 'ISO'))",
             "date_format(`a`,get_format(date,'ISO'))",

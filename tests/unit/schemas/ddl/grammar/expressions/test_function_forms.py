@@ -58,7 +58,7 @@ def test_a_function_has_the_form_in_which_every_server_stores_it(
         ("CHR(a)", *("chr(`a`)",) * 2, "char(`a` using utf8mb4)"),
         ("ADD_MONTHS(d, 1)", *("add_months(`d`,1)",) * 2, "(`d` + interval 1 month)"),
         ("COLUMN_DELETE(b, 'x', 1)", *("column_delete(`b`,'x',1)",) * 2,
-         "column_add(`b`,'x',null as signed,1,null as signed)"),
+         "column_add(`b`,'x',null as int,1,null as int)"),
     ],
 )  # fmt: skip
 def test_servers_store_these_under_different_names(
@@ -67,3 +67,17 @@ def test_servers_store_these_under_different_names(
     assert [canonical(written, context) for context in EVERY] == [mysql, old_mysql, mariadb]
     for context, text in zip(EVERY, (mysql, old_mysql, mariadb), strict=True):
         assert canonical(text, context) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ("COLUMN_CREATE('x', 1 AS INTEGER)", "column_create('x',1 as int)"),
+        ("COLUMN_ADD(b, 'x', 1 AS UNSIGNED INT)", "column_add(`b`,'x',1 as unsigned int)"),
+        ("COLUMN_GET(b, 'x' AS INT)", "column_get(`b`,'x' as signed)"),
+        ("COLUMN_GET(b, 'x' AS DECIMAL)", "column_get(`b`,'x' as decimal(10,0))"),
+    ],
+)
+def test_mariadbs_dynamic_columns_have_their_types(written: str, text: str) -> None:
+    assert canonical(written, MARIADB) == text
+    assert canonical(text, MARIADB) == text
