@@ -107,6 +107,18 @@ def _string(literal: WrittenLiteral, charset: str) -> str:
     return literal.text
 
 
+def element_of_bytes(raw: bytes, charset: str) -> str:
+    """The element of an ENUM or SET of this charset that was written as bytes.
+
+    The bytes of a binary one are text if they can be; what is no text of the charset is latin1.
+    """
+    literal = WrittenLiteral(DefaultKind.LITERAL, raw.hex(), form="hex")
+    try:
+        return _string(literal, "utf8mb4" if charset == "binary" else charset)
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
 def _number(literal: WrittenLiteral) -> Decimal:
     if literal.form in ("hex", "bit"):
         return Decimal(int.from_bytes(_raw_bytes(literal), "big"))

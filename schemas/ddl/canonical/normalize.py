@@ -11,6 +11,7 @@ from __future__ import annotations
 from shardmerge.schemas.ddl.changes import WrittenLiteral
 from shardmerge.schemas.ddl.expressions import spell_columns
 from shardmerge.schemas.ddl.grammar.definitions.defaults import current_timestamp
+from shardmerge.schemas.ddl.grammar.definitions.types import BYTES
 from shardmerge.schemas.model.charsets import (
     binary_collation,
     charset_of,
@@ -35,7 +36,7 @@ from shardmerge.schemas.model.types import (
 
 from .constraints import normal_checks, normal_foreign_keys
 from .indexing import normal_indexes
-from .literals import normal_literal
+from .literals import element_of_bytes, normal_literal
 from .text_sizes import expected_characters
 from .timestamps import with_implicit_defaults, zero_moment
 
@@ -277,6 +278,8 @@ def normal_type(
     own, own_collation = normal_charset(kind.charset, kind.collation, charset, collation, context)
     if own == "binary" and name in _BINARY_FORMS:
         return normal_type(ColumnType(_BINARY_FORMS[name], kind.length), "", "", context)
+    if any(element.startswith(BYTES) for element in kind.elements):
+        kind = replace(kind, elements=tuple(_element(e, own) for e in kind.elements))
     if kind.elements and own != "binary" and any(e.endswith(" ") for e in kind.elements):
         kind = replace(kind, elements=tuple(e.rstrip(" ") for e in kind.elements))
     length = kind.length
@@ -289,6 +292,12 @@ def normal_type(
     if own == kind.charset and own_collation == kind.collation:
         return kind
     return replace(kind, charset=own, collation=own_collation)
+
+
+def _element(written: str, charset: str) -> str:
+    if not written.startswith(BYTES):
+        return written
+    return element_of_bytes(written[len(BYTES) :].encode("latin-1"), charset)
 
 
 def converted_type(

@@ -19,6 +19,9 @@ from shardmerge.schemas.model.types import ColumnType
 
 BINARY_ATTRIBUTE = "_bin"
 """The collation of a type that was written with the attribute BINARY, before ``normalize``."""
+BYTES = "\udc00"
+"""What an element of ENUM or SET begins with that was written in hexadecimal digits or bits, before
+``normalize``; its bytes follow as characters of latin1."""
 
 _INTEGERS = {
     "TINYINT": "tinyint", "INT1": "tinyint", "SMALLINT": "smallint", "INT2": "smallint",
@@ -184,7 +187,9 @@ def _enumeration(cursor: Cursor, word: str) -> ColumnType:
 
 def _element(cursor: Cursor) -> str:
     if cursor.word in (HEX, BIT):
-        return bytes.fromhex(binary_literal(cursor).removeprefix("0x")).decode("latin-1")
+        digits = binary_literal(cursor).removeprefix("0x")
+        raw = bytes.fromhex(digits.rjust(len(digits) + len(digits) % 2, "0"))
+        return BYTES + raw.decode("latin-1")
     return cursor.string("a quoted value")
 
 

@@ -66,6 +66,14 @@ def column(definition: str, context: ServerContext = MYSQL, options: str = "") -
         ("VARCHAR(3) COLLATE utf8mb4_0900_ai_ci", "varchar(3)"),
         ("GEOMCOLLECTION", "geometrycollection"),
         ("ENUM('a', 'b ')", "enum('a','b')"),
+        ("ENUM(0xC3A9, x'78')", "enum('é','x')"),
+        ("ENUM(0xE9) CHARACTER SET latin1", "enum('é') CHARACTER SET latin1"),
+        ("ENUM(0x80) CHARACTER SET latin1", "enum('€') CHARACTER SET latin1"),
+        ("ENUM(0x00E9, 0x41) CHARACTER SET ucs2", "enum('é','A') CHARACTER SET ucs2"),
+        ("ENUM(0xC0) CHARACTER SET cp1251", "enum('А') CHARACTER SET cp1251"),
+        ("SET(b'1100001', 0x7)", "set('a','\x07')"),
+        ("ENUM(0xC3A9) CHARACTER SET binary", "enum('é') CHARACTER SET binary"),
+        ("ENUM(0xC3A9) DEFAULT 'é'", "enum('é') DEFAULT 'é'"),
     ],
 )
 def test_two_spellings_of_a_type_are_one(written: str, same: str) -> None:
@@ -249,3 +257,8 @@ def test_normalizing_twice_changes_nothing(context: ServerContext) -> None:
         context,
     )
     assert normalize(found, "t", context) == found
+
+
+def test_elements_of_bytes_have_the_tables_charset() -> None:
+    assert column("ENUM(0xC3A9)", options="CHARSET=latin1").type.elements == ("Ã©",)
+    assert column("ENUM(0xC3A9)", options="CHARSET=utf8mb4").type.elements == ("é",)

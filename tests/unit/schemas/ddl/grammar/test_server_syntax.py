@@ -13,6 +13,7 @@ from shardmerge.schemas.ddl.changes import (
 )
 from shardmerge.schemas.ddl.expressions import canonical, column_names
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
+from shardmerge.schemas.ddl.grammar.definitions.types import BYTES
 from shardmerge.schemas.model.errors import UnparsableDDL
 from shardmerge.schemas.model.tables import IndexKind
 from shardmerge.schemas.model.types import ColumnType
@@ -42,7 +43,10 @@ def alter(sql: str, context: ServerContext) -> AlterTable:
         ("LONG CHARACTER SET latin1", ColumnType("mediumtext", charset="latin1")),
         ("LONG CHAR VARYING", ColumnType("mediumtext")),
         ("SQL_TSI_YEAR(4)", ColumnType("year")),
-        ("ENUM(0b01100001, 0x62, x'63', 'd')", ColumnType("enum", elements=("a", "b", "c", "d"))),
+        (
+            "ENUM(0b01100001, 0x62, x'63', 'd')",
+            ColumnType("enum", elements=(f"{BYTES}a", f"{BYTES}b", f"{BYTES}c", "d")),
+        ),
         ("TEXT COLUMN_FORMAT COMPRESSED WITH COMPRESSION_DICTIONARY x", ColumnType("text")),
     ],
 )
