@@ -135,6 +135,12 @@ def change_columns(
             described[place] = entry[0]
             kept = [e for e in kept if e[0].name.lower() != late.column.name.lower()]
         elif isinstance(late, ChangeColumn):
+            if place not in moved:
+                raise UnsupportedDDL(
+                    f"column {late.name} of table {table_name} is redefined twice in one statement",
+                    hint=_HINT,
+                    code="SM-1102",
+                )
             entry = moved[place]
             kept.remove(entry)
         else:
