@@ -35,10 +35,16 @@ _MODIFIERS = words(
 
 
 def irrelevant(cursor: Cursor) -> Irrelevant | None:
-    """Recognise a statement that changes no schema, and step to its end; None for any other."""
+    """Recognise a statement that changes no schema, and step to its end; None for any other.
+
+    MariaDB's SET STATEMENT is stepped over: what counts is the statement in it.
+    """
     word = cursor.word
     if word == END:
         return Irrelevant("nothing but comments")
+    if word == "SET" and cursor.ahead() == "STATEMENT" and cursor.context.is_mariadb:
+        _skip_settings(cursor)
+        return irrelevant(cursor)
     if word in _FIRST_WORDS:
         return _rest(cursor, word)
     if word == "TRUNCATE" and cursor.ahead() == "PARTITION":
@@ -62,6 +68,18 @@ def irrelevant(cursor: Cursor) -> Irrelevant | None:
         if found in ("TABLE", "DATABASE", "SCHEMA", "INDEX"):
             return None
         count += 1
+
+
+def _skip_settings(cursor: Cursor) -> None:
+    """Step over ``SET STATEMENT variable = value, … FOR``; another statement follows.
+
+    The variables do not change how it is read: it is parsed before they are set (measured on
+    MariaDB 10.11 and 11.8 with sql_mode).
+    """
+    while not cursor.accept("FOR"):
+        # FOR in NEXT VALUE FOR is not the end.
+        cursor.accept("VALUE", "FOR")
+        cursor.advance()
 
 
 def _rest(cursor: Cursor, what: str) -> Irrelevant:

@@ -180,6 +180,28 @@ def test_mariadbs_own_words_are_read_from_mariadb_only() -> None:
         parse(sql, MYSQL)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "max_statement_time = 100",
+        "sql_mode = 'ANSI_QUOTES', lock_wait_timeout = 5",
+        "auto_increment_offset = NEXT VALUE FOR s, alter_algorithm = INPLACE",
+        "innodb_lock_wait_timeout = (SELECT 1 + 1)",
+    ],
+)
+@pytest.mark.parametrize(
+    "sql", ["ALTER TABLE t ADD a INT", "CREATE TABLE t (a INT)", "DROP TABLE t", "ANALYZE TABLE t"]
+)
+def test_mariadbs_set_statement_is_the_statement_in_it(settings: str, sql: str) -> None:
+    assert parse(f"SET STATEMENT {settings} FOR {sql}", MARIADB) == parse(sql, MARIADB)
+
+
+def test_set_statement_without_a_statement_is_not_skipped() -> None:
+    with pytest.raises(UnparsableDDL):
+        parse("SET STATEMENT max_statement_time = 100", MARIADB)
+    assert isinstance(parse("SET statement = 5", MYSQL), Irrelevant)
+
+
 def test_debeziums_cut_off_partition_comment_is_read() -> None:
     sql = "CREATE TABLE t (a INT) ENGINE=InnoDB\n/*!50100 PARTITION BY HASH (a)\nPARTITIONS 4"
     found = parse(sql, MYSQL)
