@@ -287,11 +287,15 @@ class CreateTableLike:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """ALTER TABLE; also CREATE INDEX and DROP INDEX. Actions stand as written."""
+    """ALTER TABLE; also CREATE INDEX and DROP INDEX. Actions stand as written.
+
+    ``ignores``: ALTER IGNORE, which deletes rows that do not fit, without row events.
+    """
 
     name: TableName
     actions: tuple[Action, ...]
     if_exists: bool = False
+    ignores: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,8 @@ _COPIED = re.compile(r"_(?P<table>.+)_(gho|new)")
 with the shard."""
 _MOVES_ROWS = re.compile(
     r"(DROP|TRUNCATE|EXCHANGE|CONVERT|DISCARD|IMPORT) PARTITION\b.*|CONVERT TABLE\b.*"
-    r"|(DISCARD|IMPORT) TABLESPACE\b.*"
+    r"|(DISCARD|IMPORT) TABLESPACE\b.*|IGNORE .*",
+    re.DOTALL,
 )
 
 

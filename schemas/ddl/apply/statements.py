@@ -57,6 +57,7 @@ from shardmerge.schemas.model.tables import Check, ForeignKey, TableSchema
 from .alter_columns import ColumnChanges, change_columns
 from .alter_constraints import change_checks, change_foreign_keys
 from .alter_indexes import change_indexes
+from .ignored_rows import ignoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class AlterResult:
     Attributes:
         schema: The table's schema after the statement.
         lineage: One entry per column of ``schema``, in its order.
-        actions: Canonical texts of the actions, in the order written.
+        actions: Canonical texts of the actions, in the order written. Those of ALTER IGNORE that
+            may delete rows begin with IGNORE.
         renamed_to: The table's new name when the statement renames it.
     """
 
@@ -142,6 +144,9 @@ def apply_alter(
         UnsupportedDDL: The statement contradicts the schema (an unknown column, a column that
             exists already, …): the tracked schema differs from the server's.
     """
+    if alter.ignores:
+        plain = apply_alter(schema, replace(alter, ignores=False), table_name, context)
+        return replace(plain, actions=ignoring(alter.actions, plain.actions))
     if not (schema.checks or schema.foreign_keys):
         with suppress(UnsupportedDDL):  # it is raised again below, with the table's own name
             found = _applied_to_any(schema, alter.actions, context)

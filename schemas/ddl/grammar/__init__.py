@@ -151,9 +151,10 @@ def _alter(cursor: Cursor) -> Statement:
     cursor.expect("ALTER")
     if cursor.word in _DATABASE:
         return alter_database(cursor)
-    while cursor.accept_any(("ONLINE", "OFFLINE", "IGNORE")):
-        pass
-    return alter_table(cursor)
+    ignores = False
+    while word := cursor.accept_any(("ONLINE", "OFFLINE", "IGNORE")):
+        ignores = ignores or word == "IGNORE"
+    return replace(alter_table(cursor), ignores=ignores)
 
 
 def _create(cursor: Cursor) -> Statement:

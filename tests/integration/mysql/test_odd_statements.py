@@ -38,6 +38,28 @@ CASES = [
     *((("CREATE TABLE t (a VARBINARY(50), KEY k (a(20)))",), f"ALTER TABLE t MODIFY a {kind}")
       for kind in ("POINT", "GEOMETRY")),
     ((), f"CREATE TABLE t (a INT, b INT AS (a + {_DEEP}), CHECK (a > {_DEEP}))"),
+    *((("CREATE TABLE t (id INT PRIMARY KEY, a INT, KEY k (a))",), f"ALTER TABLE t {action}")
+      for action in (
+          "RENAME COLUMN IF EXISTS no TO y", "RENAME COLUMN IF EXISTS a TO y",
+          "RENAME INDEX IF EXISTS no TO y", "RENAME KEY IF EXISTS k TO y",
+          "ALTER COLUMN IF EXISTS no SET DEFAULT 5", "ALTER IF EXISTS a SET DEFAULT 5",
+          "ALTER INDEX IF EXISTS no IGNORED", "ALTER KEY IF EXISTS k IGNORED",
+          "ALTER COLUMN IF EXISTS no SET DEFAULT 5, ADD no INT",
+          "RENAME COLUMN IF EXISTS no TO y, ADD no INT",
+          "RENAME INDEX IF EXISTS no TO y, ADD INDEX no (a)",
+          "ALTER INDEX IF EXISTS no IGNORED, ADD INDEX no (a)",
+      )),
+    *(((), f"CREATE TABLE t (a {kind}{charset})")
+      for kind in ("ENUM(0xC3A9, 'x')", "SET(b'1100001', 0x7A)", "ENUM(0x8341, 0x41)")
+      for charset in ("", *(f" CHARACTER SET {name}"
+                            for name in ("latin1", "utf8mb4", "sjis", "cp1251", "ucs2", "binary")))
+      if not (kind.startswith("ENUM(0x8341") and charset in ("", " CHARACTER SET utf8mb4",
+                                                             " CHARACTER SET binary"))),
+    ((), "CREATE TABLE t (a ENUM(0xC3A9)) CHARSET=latin1"),
+    *((("CREATE TABLE t (a INT)",), f"SET STATEMENT {setting} FOR ALTER TABLE t ADD b REAL")
+      for setting in ("max_statement_time = 9", "sql_mode = '', lock_wait_timeout = 9")),
+    *((("CREATE TABLE t (id INT, a INT)",), f"ALTER IGNORE TABLE t {action}")
+      for action in ("ADD UNIQUE (a)", "ADD PRIMARY KEY (id)", "ADD CHECK (a > 0)")),
 ]  # fmt: skip
 _LEAST_TAKEN = 50
 
