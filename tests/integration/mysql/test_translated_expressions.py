@@ -51,6 +51,8 @@ EXPRESSIONS = (
     "timestampdiff(month, d, t)", "extract(year from t)", "extract(hour from t)",
     "cast(floor(p) as signed)", "cast(substr(hex(m), 1) as unsigned)", "cast(n as char)",
     "cast(s as char(2))",
+    "n in (1)", "n not in (5)", "(n, m) in ((1, 2))", "(n, m) <> (1, 2)", "n = m in (2)",
+    "timestampadd(day, 1, d)", "trim('a' from s)", "cast(p as decimal)", "cast(n as decimal(5))",
     "cast(m as decimal(5,2))", "'it''s \\\\ \\n \"'",
     "concat(year(d), '-', lpad(month(d), 2, '0'))",
 )  # fmt: skip
