@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, get_args
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
+from shardmerge.schemas.ddl.apply.stored_texts import stored_schema
 from shardmerge.schemas.model.actions import (
     Action,
     Adoption,
@@ -108,11 +109,17 @@ class TableState:
                 return None
 
     def in_context(self, context: ServerContext) -> TableState:
-        """The state with the collation that its default character set has when none is named."""
-        if self.schema is None or self.schema.collation:
+        """The state as the server stores it.
+
+        The default character set has its default collation when none is named.
+        """
+        if self.schema is None:
             return self
-        collation = context.default_collation(self.schema.charset)
-        return replace(self, schema=replace(self.schema, collation=collation))
+        schema = stored_schema(self.schema, context)
+        if not schema.collation:
+            collation = context.default_collation(schema.charset)
+            schema = replace(schema, collation=collation)
+        return replace(self, schema=schema)
 
 
 def text_of(part: Part | None) -> str:

@@ -37,6 +37,13 @@ from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Column, TableSchema
 
 from .statements import apply_alter, apply_create
+from .stored_texts import (
+    stored_check,
+    stored_column,
+    stored_default,
+    stored_index,
+    stored_schema,
+)
 
 
 def schema_after(
@@ -60,27 +67,30 @@ def schema_after(
     if not actions:
         raise UnsupportedDDL("what the statement does is not known", code="SM-3109")
     if isinstance(actions[0], TableCreation):
-        return apply_create(changes.CreateTable(name, actions[0].schema), context)
+        created = stored_schema(actions[0].schema, context)
+        return apply_create(changes.CreateTable(name, created), context)
     if before is None:
         raise UnsupportedDDL(f"{table} is missing", code="SM-3109")
-    alter = changes.AlterTable(name, tuple(_change(action, before) for action in actions))
+    altered = tuple(_change(action, before, context) for action in actions)
+    alter = changes.AlterTable(name, altered)
     return apply_alter(before, alter, table.table, context).schema
 
 
-def _change(action: Action, before: TableSchema) -> changes.Action:
+def _change(action: Action, before: TableSchema, context: ServerContext) -> changes.Action:
     """An action as a change of a table with the schema ``before``."""
     match action:
         case ColumnAddition():
-            return changes.AddColumn(action.column)
+            return changes.AddColumn(stored_column(action.column, context))
         case ColumnRemoval():
             return changes.DropColumn(action.name)
         case ColumnChange():
-            return changes.ChangeColumn(action.name, action.column)
+            return changes.ChangeColumn(action.name, stored_column(action.column, context))
         case ColumnRename():
             return changes.RenameColumn(action.name, action.to)
         case DefaultChange():
             kind = _column(before, action.name).type
-            return changes.AlterDefault(action.name, action.default_of(kind))
+            default = stored_default(action.default_of(kind), context)
+            return changes.AlterDefault(action.name, default)
         case TypeChange():
             column = _column(before, action.name)
             return changes.ChangeColumn(action.name, replace(column, type=action.type))
@@ -91,11 +101,11 @@ def _change(action: Action, before: TableSchema) -> changes.Action:
             column = _column(before, action.name)
             return changes.ChangeColumn(action.name, replace(column, comment=action.comment))
         case IndexAddition():
-            return changes.AddIndex(action.index)
+            return changes.AddIndex(stored_index(action.index, context))
         case IndexRemoval():
             return changes.DropIndex(action.name)
         case CheckAddition():
-            return changes.AddCheck(action.check)
+            return changes.AddCheck(stored_check(action.check, context))
         case CheckRemoval():
             return changes.DropConstraint(action.name, "check")
         case CharsetChange():

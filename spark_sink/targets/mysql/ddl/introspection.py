@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
 from shardmerge.schemas.ddl.apply.statements import apply_create
+from shardmerge.schemas.ddl.apply.stored_texts import stored_check, stored_index
 from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.model.actions import (
@@ -105,10 +106,12 @@ def there_already(
             return ""
         case [IndexAddition(index=index)] if index.kind is not IndexKind.PRIMARY:
             found_index = there.index(index.name)
-            same = found_index is not None and plain_index(found_index) == plain_index(index)
+            same = found_index is not None and plain_index(found_index) == plain_index(
+                stored_index(index, context)
+            )
             return "" if same else None
         case [CheckAddition(check=check)]:
-            return "" if check in bare(there).checks else None
+            return "" if stored_check(check, context) in bare(there).checks else None
         case [ColumnRemoval(name=name)]:
             return "" if there.column(name) is None else None
         case [IndexRemoval(name=name)]:
