@@ -31,7 +31,7 @@ from shardmerge.schemas.model.types import ColumnType
 
 from .dialect import CannotRender, Dialect, FittedColumn, LeftOut, Place, Rendered, Rendering
 from .spark_rows import has_value, row_value, string_literal
-from .spark_types import can_widen, has_zero_dates, spark_type, stored_type, type_notes
+from .spark_types import can_widen, has_zero_dates, kept_type, spark_type, stored_type, type_notes
 from .sql_translation import to_spark
 
 
@@ -55,9 +55,10 @@ class SparkDialect(Dialect):
             notes.append(_computed(column.generated.expression))
             column = replace(column, generated=None, nullable=True)
         kind, previous = column.type, place.previous
-        if previous is not None and can_widen(spark_type(kind), spark_type(previous.type)):
-            notes.append(f"it stays {spark_type(previous.type)}, Iceberg narrows no type")
-            kind = previous.type
+        if previous is not None and (kept := kept_type(previous.type, kind)):
+            stays = "stays" if kept is previous.type else "becomes"
+            notes.append(f"it {stays} {spark_type(kept)}, Iceberg narrows no type")
+            kind = kept
         nullable = column.nullable
         if not nullable and place.optional:
             notes.append("rows without it get NULL, Iceberg takes no default in Spark")

@@ -35,6 +35,7 @@ _STORED = {
 _ZERO_DATES = frozenset({"date", "datetime", "timestamp"})
 _DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)\Z")
 _LAST_BIT_OF_LONG = 63
+_INTEGER_DIGITS = {"int": 10, "bigint": 19}
 
 
 def spark_type(kind: ColumnType) -> str:
@@ -105,3 +106,34 @@ def can_widen(before: str, after: str) -> bool:
         return True
     a, b = _DECIMAL.match(before), _DECIMAL.match(after)
     return bool(a and b and a[2] == b[2] and int(a[1]) < int(b[1]))
+
+
+def kept_type(previous: ColumnType, wanted: ColumnType) -> ColumnType | None:
+    """The type of a column that stays wider than its shards' type; None if it need not.
+
+    Args:
+        previous: The type that the target has.
+        wanted: The type that the join asks for.
+
+    Returns:
+        ``previous`` if it holds every value of ``wanted`` and Iceberg cannot narrow it; a decimal
+        with more digits than ``previous`` if that holds the values of both.
+    """
+    old, new = spark_type(previous), spark_type(wanted)
+    if old == new or can_widen(old, new):
+        return None
+    if can_widen(new, old):
+        return previous
+    wide, narrow = _DECIMAL.match(old), _DECIMAL.match(new)
+    if wide is None:
+        return None
+    digits, scale = int(wide[1]), int(wide[2])
+    if narrow is None:
+        needed = _INTEGER_DIGITS.get(new)
+        return previous if needed is not None and needed <= digits - scale else None
+    whole = int(narrow[1]) - int(narrow[2])
+    if int(narrow[2]) > scale:
+        return None
+    if whole <= digits - scale:
+        return previous
+    return ColumnType("decimal", whole + scale, scale) if whole + scale <= _MAX_DIGITS else None

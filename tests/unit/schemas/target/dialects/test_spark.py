@@ -84,6 +84,35 @@ def test_iceberg_widens_three_things_only(before: str, after: str, can: bool) ->
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "stays"),
+    [
+        ("decimal(12,4)", "decimal(10,2)", "decimal(12,4)"),
+        ("decimal(12,4)", "decimal(10,4)", "decimal(12,4)"),
+        ("decimal(12,4)", "decimal(14,2)", "decimal(16,4)"),
+        ("decimal(38,30)", "decimal(20,2)", None),
+        ("decimal(9,2)", "decimal(9,4)", None),
+        ("bigint unsigned", "bigint", "decimal(20,0)"),
+        ("bigint unsigned", "int unsigned", "decimal(20,0)"),
+        ("decimal(12,4)", "int", None),
+        ("decimal(14,4)", "int", "decimal(14,4)"),
+        ("bit(64)", "bit(8)", "decimal(20,0)"),
+        ("bigint", "int", "bigint"), ("double", "float", "double"),
+        ("int", "bigint", "bigint"), ("decimal(65,2)", "decimal(20,2)", None),
+    ],
+)  # fmt: skip
+def test_a_column_stays_wider_where_iceberg_cannot_narrow_it(
+    before: str, after: str, stays: str | None
+) -> None:
+    previous = _column(before)
+    fitted = SPARK.fit_column(_column(after), Place(previous=previous))
+    assert not isinstance(fitted, CannotRender)
+    changed = SPARK.change_column(TargetTable("merged", "t"), previous, fitted.column, in_key=False)
+    assert isinstance(changed, CannotRender) is (stays is None)
+    if stays is not None:
+        assert spark_type(fitted.column.type) == stays
+
+
+@pytest.mark.parametrize(
     ("mysql", "says"),
     [
         ("date", "month or day 0"), ("datetime", "becomes NULL"), ("timestamp", "becomes NULL"),
