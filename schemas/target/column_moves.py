@@ -11,6 +11,7 @@ from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.target.dialects.dialect import CannotRender
 
 from .diff_columns import ColumnMove, column_steps, merged_steps, opened_steps, redefines
+from .renamed_defaults import freed_steps, named_by_default
 from .target_change import TargetChange
 
 _STAYS = ColumnMove()
@@ -61,14 +62,16 @@ def _converting(change: TargetChange, column_id: str) -> ColumnMove | CannotRend
     if any(merge.kept == column_id for merge in change.copies.merges):
         return merged_steps(before, after, dialect=change.dialect, types=change.types)
     steps = column_steps
-    if change.copies.renamed.get(column_id) in change.after:
+    if any(change.renamed.get(n.lower(), n) != n for n in named_by_default(before)):
+        steps = freed_steps
+    elif change.copies.renamed.get(column_id) in change.after:
         steps = opened_steps
     ours = column_id in change.to.ours
     return steps(before, after, ours=ours, dialect=change.dialect, types=change.types)
 
 
 def _can_be_made_anew(change: TargetChange, column_id: str) -> bool:
-    """Whether the column's type changes, and no key, check or computed column needs the column."""
+    """Whether the column's type changes, and no key and no expression needs the column."""
     before, after = change.before[column_id], change.after[column_id]
     if after.generated is not None or (before.generated is None and before.type == after.type):
         return False
@@ -77,6 +80,7 @@ def _can_be_made_anew(change: TargetChange, column_id: str) -> bool:
         texts = [check.expression for check in schema.checks]
         texts += [c.generated.expression for c in schema.columns if c.generated is not None]
         standing.update(name.lower() for text in texts for name in column_names(text))
+        standing.update(name.lower() for c in schema.columns for name in named_by_default(c))
     # A table keeps at least one column.
     others = (i for i in change.stays if i != column_id)
     stays = any(change.before[i].type == change.after[i].type for i in others)

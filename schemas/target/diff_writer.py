@@ -15,6 +15,7 @@ from shardmerge.schemas.records.decisions import Binding, StatementKind, TargetS
 from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, Rendering
 
 from .diff_columns import Step
+from .renamed_defaults import named_by_default
 from .row_statements import copying, defaulting
 from .target_table import TargetSchema
 
@@ -205,7 +206,9 @@ class StatementWriter:
             binds = (_bound(column_id, after),)
         rendering = self._dialect.change_column(self._table, before, after, in_key=in_key)
         why = self._noted(step.why, after.name)
-        self._add(rendering, step.kind, why, _subjects(after), binds)
+        named = (*named_by_default(before), *named_by_default(after))
+        subjects = dict.fromkeys((*_subjects(after), *map(_column, named)))
+        self._add(rendering, step.kind, why, tuple(subjects), binds)
 
     def drop_index(self, index: Index, *, returns: bool = False) -> None:
         """Drop an index that some shard lacks, or (``returns``) that is added again later."""

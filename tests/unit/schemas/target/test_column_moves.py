@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shardmerge.schemas.lattice.copied_columns import NO_MOVES
 from shardmerge.schemas.lattice.type_join import WIDE
+from shardmerge.schemas.model.mysql_facts import NULL_DEFAULT
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.records.decisions import StatementKind
 from shardmerge.schemas.target.column_moves import column_moves, needs_no_index
@@ -55,6 +56,22 @@ def test_values_that_are_no_shards_any_more_are_dropped_with_their_column() -> N
 def test_a_computed_column_is_made_again_when_what_it_names_is_renamed() -> None:
     found = change("b int, a int as (b + 1)", "c int, a int as (c + 1)", c="b")
     assert move_of(found) == ColumnMove(rebuild=True)
+
+
+def test_a_default_that_names_a_renamed_column_is_gone_while_it_is_renamed() -> None:
+    found = move_of(change("b int, a int default (b + 1)", "c int, a int default (c + 1)", c="b"))
+    (first,), (last,) = found.first, (*found.up, *found.down)
+    assert first.after.default == NULL_DEFAULT == last.before.default
+    assert last.after.default is not None and last.after.default.text == "(`c` + 1)"
+    # Rows that leave the column out wait until it has its default again.
+    assert {first.kind, last.kind} == {StatementKind.SWITCHING}
+    kept = move_of(change("b int, a int default (b + 1)", "b int, a int default (b + 1)"))
+    assert kept == ColumnMove()
+
+
+def test_a_column_that_a_default_names_is_converted_not_made_anew() -> None:
+    rest = "b int default (a)"
+    assert move_of(change(f"a date, {rest}", f"a int, {rest}", renewed=True)).switches
 
 
 def test_a_computed_column_of_the_primary_key_cannot_be_made_again() -> None:
