@@ -124,8 +124,9 @@ def join_target(
     copies = copy_moves(state.copies, state.columns, joined)
     columns = copies.rekeyed(state.columns)
     to = target_schema(
-        joined, columns, table=state.target.table, dialect=dialect, comments=comments
-    )
+        joined, columns, table=state.target.table, dialect=dialect, comments=comments,
+        collations=state.defaults,
+    )  # fmt: skip
     statements = diff(
         state.schema, columns, to, state.target, dialect,
         copies=copies, renewed=lambda column_id: renewals.makes_anew(column_id, state, index),

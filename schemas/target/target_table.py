@@ -89,6 +89,7 @@ def target_schema(
     *,
     dialect: Dialect = MYSQL_8,
     comments: Mapping[str, str] | None = None,
+    collations: frozenset[str] = frozenset(),
 ) -> TargetSchema:
     """The schema that the target's table must have for a join.
 
@@ -109,12 +110,16 @@ def target_schema(
             a database.
         dialect: The target's kind and version.
         comments: Identity → comment that a shard's change set. Other columns keep their comments.
+        collations: The default collations of utf8mb4 on the shards' servers; empty when they are
+            not known.
     """
     columns = {c.id: c for c in joined.columns if c.is_in_target}
     before = {c.id: c for c in previous}
     kept = [i for i in before if i in columns]
     added = [i for i in joined.order if i in columns and i not in before]
-    fitting = _Fitting(joined, before, dialect, dict(comments or {}), is_new=not previous)
+    fitting = _Fitting(
+        joined, before, dialect, dict(comments or {}), collations, is_new=not previous
+    )
     placed = tuple(fitting.placed(columns[i]) for i in (*kept, *added))
     schema = TableSchema(
         columns=tuple(c.column for c in placed),
@@ -180,11 +185,12 @@ class _Fitting:
         before: Mapping[str, ShardColumn],
         dialect: Dialect,
         comments: Mapping[str, str],
+        collations: frozenset[str],
         *,
         is_new: bool,
     ) -> None:
         self._joined, self._before, self._dialect = joined, before, dialect
-        self._comments, self._is_new = comments, is_new
+        self._comments, self._collations, self._is_new = comments, collations, is_new
         self._primary = {column_id for column_id, _ in joined.key}
         self._unique = {n.lower() for i in joined.indexes if i.is_unique for n in i.columns}
         self.notes: list[tuple[str, str]] = []
@@ -213,6 +219,7 @@ class _Fitting:
             optional=joined.partial or joined.derived,
             zero=joined.needs_zero_value,
             is_new_table=self._is_new,
+            collations=self._collations,
         )
         self.refusal = self.refusal or refusal
         self.notes += notes
@@ -259,6 +266,7 @@ def _fitted(
     optional: bool,
     zero: bool,
     is_new_table: bool,
+    collations: frozenset[str],
 ) -> _Fitted:
     """The column as the target has it. Answers are remembered.
 
@@ -272,13 +280,14 @@ def _fitted(
         optional: Likewise.
         zero: Whether rows leave the column out, and need a default that no shard has.
         is_new_table: See ``Place``.
+        collations: Likewise.
     """
     if zero:
         # The default shows the dialect that rows leave the column out.
         column = replace(column, default=dialect.zero_value(column.type))
     elif column.nullable and column.default is None and column.generated is None:
         column = replace(column, default=NULL_DEFAULT)
-    place = Place(key=key, optional=optional, previous=previous, is_new_table=is_new_table)
+    place = Place(key, optional, previous, is_new_table, collations)
     fitted = dialect.fit_column(column, place)
     if isinstance(fitted, CannotRender):
         return column, (), fitted

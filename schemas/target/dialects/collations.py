@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import re
 
+from shardmerge.schemas.lattice.charset_order import joined_collation
 from shardmerge.schemas.model.charsets import charset_of
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
+from shardmerge.schemas.model.types import ColumnType
 
-from .dialect import CannotRender
+from .dialect import CannotRender, Place
 from .features import COLLATION_0900_BIN, COLLATIONS_0900, COLLATIONS_UCA1400
 
 _UCA_0900 = re.compile(
@@ -26,8 +29,38 @@ _UCA_1400 = re.compile(
 )
 
 
+def in_key_collation(kind: ColumnType, place: Place, default: str, notes: list[str]) -> ColumnType:
+    """A column of a key, with the collation that its shards mean by naming none.
+
+    They mean their servers' default. It is named if the target's default may call different keys
+    the same. A column that the target has already keeps its collation, since its rows are written.
+
+    Args:
+        kind: The column's type as it is joined.
+        place: Where the column is.
+        default: The target's default collation of the type's character set.
+        notes: Gets a note when the shards mean another collation than the target's default.
+    """
+    if not (place.key and place.collations and kind.is_string):
+        return kind
+    if kind.charset != "utf8mb4" or kind.collation:
+        return kind
+    meant = joined_collation(kind.charset, [(kind.charset, name) for name in place.collations])
+    if joined_collation(kind.charset, [(kind.charset, meant), (kind.charset, default)]) == default:
+        return kind
+    had = place.previous.type if place.previous is not None else None
+    if had is not None and had.charset == kind.charset and not had.collation:
+        notes.append(
+            f"it keeps the target's default collation {default}, in which keys can be the same that"
+            f" differ in its shards' default {meant}; a target that is loaded anew gets the latter"
+        )
+        return kind
+    notes.append(f"its shards' default collation {meant} is not the target's ({default})")
+    return replace(kind, collation=meant)
+
+
 def fit_collation(
-    collation: str, column: str, *, in_key: bool, server: ServerContext
+    collation: str, column: str, *, in_key: bool, server: ServerContext, kind: str = ""
 ) -> tuple[str, str] | CannotRender:
     """The collation to use, and how it differs ("" when it does not).
 
@@ -36,28 +69,38 @@ def fit_collation(
         column: The column's name, for messages.
         in_key: Whether a primary key or a unique index names the column.
         server: The target.
+        kind: The name of the column's type. CHAR has no spaces at the end, so under it a collation
+            that ignores them is as fine as one that does not.
     """
+    strict = in_key and kind != "char"
     if found := _UCA_0900.match(collation):
         feature = COLLATION_0900_BIN if found["rest"] == "bin" else COLLATIONS_0900
         if feature.is_in(server):
             return collation, ""
-        return _without_0900(collation, found, column, in_key=in_key, server=server)
+        return _without_0900(collation, found, column, in_key=in_key, strict=strict, server=server)
     if not server.is_mariadb and ("uca1400" in collation or "nopad" in collation):
-        return _without_nopad(collation, column, in_key=in_key)
+        return _without_nopad(collation, column, in_key=in_key, strict=strict)
     if server.is_mariadb and "uca1400" in collation and not COLLATIONS_UCA1400.is_in(server):
         return _refused(collation, column, server)
     return collation, ""
 
 
 def _without_0900(
-    collation: str, found: re.Match[str], column: str, *, in_key: bool, server: ServerContext
+    collation: str,
+    found: re.Match[str],
+    column: str,
+    *,
+    in_key: bool,
+    strict: bool,
+    server: ServerContext,
 ) -> tuple[str, str] | CannotRender:
     rest, language = found["rest"], found["language"]
     if not server.is_mariadb:
         # MySQL's other collations ignore trailing spaces, so none is as fine.
-        if in_key:
+        if strict:
             return _padded(collation, column, server)
-        near = "utf8mb4_unicode_520_ci" if rest == "ai_ci" else "utf8mb4_bin"
+        coarse = rest == "ai_ci" and not in_key
+        near = "utf8mb4_unicode_520_ci" if coarse else "utf8mb4_bin"
         return near, f"{collation} becomes {near}, which orders otherwise"
     if rest == "bin":
         return "utf8mb4_nopad_bin", f"{collation} is called utf8mb4_nopad_bin"
@@ -72,7 +115,9 @@ def _without_0900(
     return "utf8mb4_nopad_bin", f"{collation} becomes utf8mb4_nopad_bin, which tells more apart"
 
 
-def _without_nopad(collation: str, column: str, *, in_key: bool) -> tuple[str, str] | CannotRender:
+def _without_nopad(
+    collation: str, column: str, *, in_key: bool, strict: bool
+) -> tuple[str, str] | CannotRender:
     found = _UCA_1400.match(collation)
     server = ServerContext()
     if found and found["charset"] == "utf8mb4" and found["rest"] != "ai_cs":
@@ -84,7 +129,7 @@ def _without_nopad(collation: str, column: str, *, in_key: bool) -> tuple[str, s
         return "utf8mb4_0900_bin", f"{collation} is called utf8mb4_0900_bin"
     charset = charset_of(collation)
     if collation == f"{charset}_nopad_bin":
-        if in_key:
+        if strict:
             return _padded(collation, column, server)
         return f"{charset}_bin", f"{collation} becomes {charset}_bin, which ignores trailing spaces"
     return _refused(collation, column, server)

@@ -57,12 +57,15 @@ class Place:
         optional: Whether rows may leave the column out.
         previous: The column as the target has it; None for a new one.
         is_new_table: Whether the target's table does not exist yet.
+        collations: The default collations of utf8mb4 on the shards' servers; empty when they are
+            not known.
     """
 
     key: str = ""
     optional: bool = False
     previous: Column | None = None
     is_new_table: bool = False
+    collations: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

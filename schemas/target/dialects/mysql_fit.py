@@ -24,7 +24,7 @@ from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Generated
 from shardmerge.schemas.model.types import BLOB_NAMES, TEMPORAL_NAMES, TEXT_NAMES, ColumnType
 
-from .collations import fit_collation
+from .collations import fit_collation, in_key_collation
 from .dialect import CannotRender, FittedColumn, Place
 from .features import (
     EXPLICIT_TIMESTAMPS,
@@ -102,8 +102,11 @@ def _fit_type(
             f"convert {name} to utf8mb4 on every shard",
             code="SM-1227",
         )
+    kind = in_key_collation(kind, place, server.default_collation(kind.charset), notes)
     if kind.collation:
-        found = fit_collation(kind.collation, name, in_key=bool(place.key), server=server)
+        found = fit_collation(
+            kind.collation, name, in_key=bool(place.key), server=server, kind=kind.name
+        )
         if isinstance(found, CannotRender):
             return found
         collation, note = found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shardmerge.schemas.lattice.charset_order import finest_collation, pads
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import MAX_KEY_BYTES, NULL_DEFAULT
@@ -26,6 +27,7 @@ from shardmerge.schemas.model.tables import (
 )
 from shardmerge.schemas.model.types import BINARY_NAMES, SPATIAL_NAMES, STRING_NAMES, ColumnType
 
+from .collations import in_key_collation
 from .dialect import CannotRender, FittedColumn, LeftOut, Place, Rendering
 from .mysql_dialect import MySqlDialect
 from .mysql_fit import without_default
@@ -137,20 +139,43 @@ class TiDbDialect(MySqlDialect):
             if plain.name != "decimal":
                 plain = replace(plain, length=None, scale=None)
             notes.append("TiDB shows no zeros and no fixed digits")
-        if kind.collation and not self._has_collation(kind.collation):
-            if kind.collation.endswith("_nopad_bin") and place.key:
+        collation = self._fit_collation(column, place, notes)
+        if isinstance(collation, CannotRender):
+            return collation
+        # A key's collation is decided: the MySQL version that TiDB follows has other ones.
+        plain = replace(plain, collation="" if place.key else collation)
+        rest = replace(place, collations=frozenset())
+        fitted = MySqlDialect.fit_column(self, replace(column, type=plain), rest)
+        if isinstance(fitted, CannotRender):
+            return fitted
+        found = fitted.column
+        if place.key and found.type.charset:
+            found = replace(found, type=replace(found.type, collation=collation))
+        return self._fit_rest(found, place, [*notes, *fitted.notes])
+
+    def _fit_collation(self, column: Column, place: Place, notes: list[str]) -> str | CannotRender:
+        """The collation that TiDB has for a column; "" for its default."""
+        kind = in_key_collation(column.type, place, f"{column.type.charset}_bin", notes)
+        if not kind.collation or self._has_collation(kind.collation):
+            return kind.collation
+        near = f"{kind.charset}_bin"
+        had = place.previous.type if place.previous is not None else None
+        is_there = had is not None and (had.charset, had.collation) == (kind.charset, near)
+        if place.key and kind.name != "char" and not pads(kind.charset, kind.collation):
+            finest = finest_collation(kind.charset)
+            if is_there:
+                notes.append(f"keys that differ in spaces at the end alone are the same in {near}")
+            elif not self._has_collation(finest):
                 return CannotRender(
                     f"{column.name} is in a key and needs the collation {kind.collation}, which "
                     "TiDB lacks: keys that differ in trailing spaces alone would collide",
                     f"give {column.name} one collation on every shard, or take it out of the key",
                     code="SM-1223",
                 )
-            plain = replace(plain, collation=f"{kind.charset}_bin")
-            notes.append(f"TiDB has no collation {kind.collation}, it compares by bytes")
-        fitted = MySqlDialect.fit_column(self, replace(column, type=plain), place)
-        if isinstance(fitted, CannotRender):
-            return fitted
-        return self._fit_rest(fitted.column, place, [*notes, *fitted.notes])
+            else:
+                near = finest
+        notes.append(f"TiDB has no collation {kind.collation}, it compares by bytes")
+        return near
 
     def _fit_rest(self, column: Column, place: Place, notes: list[str]) -> FittedColumn:
         if column.generated is not None and column.generated.stored:

@@ -69,13 +69,14 @@ class SqlLine:
         on_drop: RowsPolicy = RowsPolicy.KEEP,
         keyless: Keyless = Keyless.COUNT,
         context: ServerContext = CONTEXT,
+        collations: frozenset[str] = frozenset(),
     ) -> None:
-        self.mode = mode
+        self.mode, self.collations = mode, collations
         self.context = context
         self.renames, self.types = RenamePolicy.MAP, TypePolicy.WIDE
         self.origin, self.on_drop = origin, on_drop
         self.existing_rows, self.keyless = ExistingRows.REREAD, keyless
-        self.state: TargetState = coordinator.initial(TARGET)
+        self.state: TargetState = coordinator.initial(TARGET, collations)
         self.schemas: dict[str, TableSchema] = {}
         self.decisions: list[Decision] = []
         self.target: TableSchema | None = None
@@ -128,7 +129,7 @@ class SqlLine:
             self.schemas[source] = after
         elif not error:
             del self.schemas[source]
-        states = TargetStates()
+        states = TargetStates(self.collations)
         before = states.get(self.rows, TARGET)
         assert before == self.state
         return self._taken(states, before, coordinator.decide(before, change), change)
@@ -140,7 +141,7 @@ class SqlLine:
         )
         if kind is CommandKind.SET_SCHEMA:
             said = command_with_schema(said, self.context)
-        states = TargetStates()
+        states = TargetStates(self.collations)
         before = states.get(self.rows, TARGET)
         assert before == self.state
         return self._taken(

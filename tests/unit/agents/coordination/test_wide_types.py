@@ -149,6 +149,18 @@ def test_a_key_gets_a_collation_without_padding_or_the_shard_is_held(
     assert says in found[0], found
 
 
+def test_a_key_without_a_collation_gets_the_one_that_its_sources_mean() -> None:
+    server = ServerContext(version=(5, 7, 44))
+    collations = frozenset({"utf8mb4_general_ci"})
+    older = SqlLine(Mode.OPTIMISTIC, context=server, collations=collations)
+    made = older.create("s0", "k VARCHAR(9) PRIMARY KEY, c VARCHAR(9)")
+    assert (
+        "`k` varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci" in made.statements[0].sql
+    )
+    assert "`c` varchar(9) CHARACTER SET utf8mb4," in made.statements[0].sql
+    assert "its shards' default collation" in made.reason
+
+
 def test_outside_of_keys_the_nearest_collation_does_and_a_note_says_so() -> None:
     rollout = Rollout("create table t (id int primary key, c varchar(9))", 2, "mysql 8.0.15")
     (found,) = rollout.alter(0, "modify c varchar(9) collate utf8mb4_unicode_ci")
