@@ -56,6 +56,8 @@ def forecast_findings(pipeline: Pipeline, tables: Sequence[ShardTable]) -> list[
     found = [
         finding for target in sorted(states) for finding in _type_findings(target, states[target])
     ]
+    if dialect_of(pipeline.target.kind, pipeline.target.version).shares_check_names:
+        found += _check_findings(states)
     holds, others = _holds(states), _holds(otherwise)
     for (target, code, why), shard in {**others, **holds}.items():
         always = (target, code, why) in holds and (target, code, why) in others
@@ -113,6 +115,18 @@ def _type_findings(target: TargetTable, state: TargetState) -> Iterator[Finding]
             name, will_be = column.column.name, column_type(column.column.type)
             text = f"column {name} will be {will_be}: it is {_counted(kinds)}"
             yield Finding(f"target {target}", text, fault=False, code="SM-6207")
+
+
+def _check_findings(states: Mapping[TargetTable, TargetState]) -> Iterator[Finding]:
+    """Checks with one name in two targets of a database, which MySQL refuses (error 3822)."""
+    first: dict[tuple[str, str], TargetTable] = {}
+    for target in sorted(states):
+        schema = states[target].schema
+        for check in schema.checks if schema else ():
+            other = first.setdefault((target.database, check.name.lower()), target)
+            if other != target:
+                text = f"its check {check.name} has the name of one of {other}"
+                yield Finding(f"target {target}", text, code="SM-6208")
 
 
 def _counted(kinds: Mapping[ColumnType, Sequence[ShardId]]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
+from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.frozen import replace
@@ -90,6 +91,7 @@ def target_schema(
     dialect: Dialect = MYSQL_8,
     comments: Mapping[str, str] | None = None,
     collations: frozenset[str] = frozenset(),
+    named: Iterable[Check] = (),
 ) -> TargetSchema:
     """The schema that the target's table must have for a join.
 
@@ -99,7 +101,8 @@ def target_schema(
     * Foreign keys are left out: they name tables of a source, and rows of two targets do not arrive
       in a common order.
     * A check whose name the servers made up gets a name from its text. So its name does not depend
-      on which shards there are.
+      on which shards there are. Likewise for a check that is named like one of its columns, as
+      MariaDB names those of columns, where names must differ between tables.
     * What the target cannot have is replaced or left out, as ``dialect`` says.
 
     Args:
@@ -112,6 +115,7 @@ def target_schema(
         comments: Identity → comment that a shard's change set. Other columns keep their comments.
         collations: The default collations of utf8mb4 on the shards' servers; empty when they are
             not known.
+        named: The checks that the target has; they keep their names.
     """
     columns = {c.id: c for c in joined.columns if c.is_in_target}
     before = {c.id: c for c in previous}
@@ -131,7 +135,7 @@ def target_schema(
     schema = replace(
         schema,
         indexes=fitting.indexes([primary] if key else [], schema),
-        checks=fitting.checks(table),
+        checks=fitting.checks(table, {check.name.lower() for check in named}),
     )
     schema, refusal = _answered(cast("Hashable", dialect), schema, has_key=bool(key))
     fitting.refusal = fitting.refusal or refusal
@@ -238,11 +242,12 @@ class _Fitting:
                 found.append(fitted)
         return tuple(found)
 
-    def checks(self, table: str) -> tuple[Check, ...]:
-        """The checks that the target has."""
+    def checks(self, table: str, kept: Collection[str]) -> tuple[Check, ...]:
+        """The checks that the target has; names in ``kept`` (lower case) stay."""
         found = []
         for check in self._joined.checks:
-            named = _named(check, table)
+            keeps = check.name.lower() in kept or not self._dialect.shares_check_names
+            named = _named(check, table, keeps=keeps)
             fitted = self._dialect.fit_check(named)
             if isinstance(fitted, LeftOut):
                 text = f"check ({check.expression}) is left out: {fitted.reason}"
@@ -298,9 +303,10 @@ def _fitted(
     return found, tuple((f"column:{column.name.lower()}", text) for text in notes), None
 
 
-def _named(check: Check, table: str) -> Check:
-    if check.name:
+def _named(check: Check, table: str, *, keeps: bool) -> Check:
+    own = check.name.lower()
+    if own and (keeps or own not in map(str.lower, column_names(check.expression))):
         return check
     # In the form of MySQL's made-up names, so that it counts as made up when it is read back.
-    number = zlib.crc32(check.expression.encode())
+    number = zlib.crc32(f"{own} {check.expression}".strip().encode())
     return replace(check, name=f"{table[:_MAX_TABLE_CHARACTERS] or 't'}_chk_{number}")

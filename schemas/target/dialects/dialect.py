@@ -134,6 +134,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def shares_check_names(self) -> bool:
+        """Whether the names of checks must differ between the tables of a database."""
+        return False
+
+    @property
     def fixes_named_columns(self) -> bool:
         """Whether a computed column must be dropped before it or a column that it names changes."""
         return False

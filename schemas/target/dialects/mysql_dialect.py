@@ -75,6 +75,11 @@ class MySqlDialect(Dialect):
         kind = "MariaDB" if self.server.is_mariadb else "MySQL"
         return f"{kind} {'.'.join(map(str, self.server.version))}"
 
+    @property
+    def shares_check_names(self) -> bool:
+        """True for MySQL (error 3822); on MariaDB each table has names of its own."""
+        return DROPS_CHECKS.is_in(self.server) and not self.server.is_mariadb
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
         return zero_default(kind, self.server)

@@ -95,6 +95,11 @@ class TiDbDialect(MySqlDialect):
         return MySqlDialect.set_default_charset(self, table, charset, collation)
 
     @property
+    def shares_check_names(self) -> bool:
+        """False: it has no checks."""
+        return False
+
+    @property
     def fixes_named_columns(self) -> bool:
         """True: TiDB refuses MODIFY of computed columns and of columns they name (error 3106)."""
         return True

@@ -117,3 +117,21 @@ def test_a_version_that_the_agents_cannot_read_is_a_fault() -> None:
     (found,) = forecast_findings(odd, [])
     assert found.fault
     assert "version '8.0.36-log' is not numbers with points" in str(found)
+
+
+def test_two_targets_of_a_database_with_checks_of_one_name_are_a_fault() -> None:
+    other = RoutingRule(".*", "app", r"u_\d", "m", "u")
+    new = replace(PIPELINE.target, version="8.0.36")
+    pipeline = replace(PIPELINE, routes=(RULE, other), target=new)
+    check = "`n` int, CONSTRAINT `Positive` CHECK ((`n` > 0))"
+    ddl = table("s1", 1, check.lower().replace("constraint", "CONSTRAINT")).ddl
+    u_1 = ShardTable(ShardId("s1", "app", "u_1"), ddl.replace("`t_1`", "`u_1`"))
+    tables = table("s1", 1, check), u_1
+    (found,) = forecast_findings(pipeline, tables)
+    assert (str(found), found.fault) == (
+        "target m.u: its check positive has the name of one of m.t",
+        True,
+    )
+    apart = replace(pipeline, routes=(RULE, replace(other, target_database="other")))
+    maria = replace(pipeline, target=replace(PIPELINE.target, kind="mariadb", version="10.11"))
+    assert forecast_findings(apart, tables) == forecast_findings(maria, tables) == []
