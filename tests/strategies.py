@@ -83,8 +83,12 @@ EXTRAS = {
     "kc": ("key kc (c desc)", "key kc (c)"),
     "kf": ("key kf ((a + 1))", "key kf ((a + 2))"),
     "ca": ("constraint ca check (a > 0)", "constraint ca check (a > 1)", "check (a > 0)"),
-}
-_NEEDS = {"ka": "ab", "kb": "ab", "kc": "c", "kf": "a", "ca": "a"}
+    # What is computed of a text or decimal is not the same in a wider type.
+    "cb": ("constraint cb check (b <> 'x')", "check (length(c) < 20)"),
+    "h": ("h varchar(40) as (concat(c)) stored", "h varchar(40) as (concat(c)) not null",
+          "h varchar(40) not null"),
+}  # fmt: skip
+_NEEDS = {"ka": "ab", "kb": "ab", "kc": "c", "kf": "a", "ca": "a", "cb": "bc", "h": "c"}
 
 
 @st.composite

@@ -17,11 +17,13 @@ An effect is left out only when both values are known and equal.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
+from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.ddl.volatile_defaults import volatile_default
+from shardmerge.schemas.lattice.type_join import reads_alike
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.shard_columns import Lineage, ShardColumn
@@ -29,7 +31,7 @@ from shardmerge.schemas.model.tables import Column
 
 from .added_column_values import UNKNOWN, fill_text
 from .row_effect import RowEffect
-from .value_changes import value_change
+from .value_changes import keeps_values, value_change
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 AGAIN = CodedText("it was dropped and added again", "SM-1802")
@@ -62,10 +64,11 @@ def row_effects(
     by_name = {item.column.name.lower(): item for item in before}
     known = {item.id for item in before}
     found = []
+    converted = _converted(by_name, after, lineage)
     for item, line in zip(after, lineage, strict=True):
         if line.before:
             was = by_name[line.before.lower()]
-            effect = _changed(was, item)
+            effect = _changed(was, item) or _recomputed(item, converted)
             if effect is None and moved.get(was.id, was.id) != item.id:
                 effect = _unknown(item, _NAMED_LIKE)
         else:
@@ -236,6 +239,32 @@ def next_fills(
 
 def _fills_alike(before: Column, after: Column) -> bool:
     return before is after or fill_text(before) == fill_text(after)
+
+
+def _converted(
+    before: Mapping[str, ShardColumn], after: Sequence[ShardColumn], lineage: Sequence[Lineage]
+) -> set[str]:
+    """The columns, in lower case, of whose values an expression may have another value now."""
+    found = set()
+    for item, line in zip(after, lineage, strict=True):
+        was = before[line.before.lower()].column if line.before else item.column
+        if was.type is not item.column.type and not (
+            reads_alike(was.type, item.column.type) and keeps_values(was.type, item.column.type)
+        ):
+            found.add(item.column.name.lower())
+    return found
+
+
+def _recomputed(item: ShardColumn, converted: Collection[str]) -> RowEffect | None:
+    """The effect on a computed column whose definition stays, of converting what it names."""
+    column = item.column
+    if not converted or column.generated is None:
+        return None
+    names = [n for n in column_names(column.generated.expression) if n.lower() in converted]
+    if not names:
+        return None
+    reason = f"it is computed of {', '.join(names)}, whose values are converted to another type"
+    return RowEffect(item.id, column.name, fill_text(column), reason, code="SM-1803")
 
 
 def _changed(before: ShardColumn, after: ShardColumn) -> RowEffect | None:

@@ -20,7 +20,7 @@ from shardmerge.schemas.model.tables import Column, Default, DefaultKind, Genera
 from shardmerge.schemas.model.types import TEXT_NAMES, ColumnType
 
 from .joined import Conflict, JoinedColumn
-from .type_join import WIDE, TypeRules, joined_type
+from .type_join import WIDE, TypeRules, joined_type, reads_alike
 
 _NOW = re.compile(r"CURRENT_TIMESTAMP(?:\([0-6]\))?\Z")
 _PLAIN_TEXT = re.compile(r"(?:_\w+)?'(?P<text>[^'\\]*)'")
@@ -90,6 +90,7 @@ def join_columns(
         ),
         partial=partial,
         derived=generated is not None and bool(ordinary),
+        converted=len(found) > 1 and not all(reads_alike(c.type, kind) for c in found),
     )
     if joined.needs_zero_value and zero_value(kind) is None:
         return Conflict(

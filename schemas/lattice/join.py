@@ -17,17 +17,27 @@ Reading order: ``joined`` (the values), this module, then ``column_join``, ``typ
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from shardmerge.schemas.model.tables import Column, TableSchema
+from shardmerge.schemas.ddl.expressions import column_names
+from shardmerge.schemas.model.frozen import replace
+from shardmerge.schemas.model.mysql_facts import zero_value
+from shardmerge.schemas.model.tables import Check, Column, TableSchema
 
 from .column_join import default_charset, in_target_names, join_columns
 from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
 from .key_join import Constraint, constraints_of, join_constraints
-from .type_join import WIDE, TypeRules
+from .type_join import WIDE, TypeRules, is_exact_number
+
+_COMPARISONS = re.compile(
+    r"(?:`(?:[^`]|``)*`|-?\d+(?:\.\d+)?|[(),]| (?:<=>|<=|>=|<>|=|<|>) "
+    r"| (?:and|or|xor|not|between|in|is null|is not null)|(?:not|!)| )+"
+)
+"""Expressions that only compare columns and numbers."""
 
 
 class Order(StrEnum):
@@ -102,17 +112,63 @@ def join_all(
     rest = join_constraints(constraints, len(shards), names)
     if isinstance(rest, Conflict):
         return rest
+    columns, checks, unsteady = without_unsteady(columns, rest.checks)
     charset, collation = default_charset((s.schema.charset, s.schema.collation) for s in shards)
     return JoinedTable(
         tuple(columns),
         rest.key,
         rest.indexes,
-        rest.checks,
+        checks,
         rest.foreign_keys,
         order=tuple(dict.fromkeys(column_id for shard in shards for column_id in shard.ids)),
         charset=charset,
         collation=collation,
+        unsteady=unsteady,
     )
+
+
+def without_unsteady(
+    columns: list[JoinedColumn], checks: tuple[Check, ...]
+) -> tuple[list[JoinedColumn], tuple[Check, ...], tuple[Check, ...]]:
+    """The join without what gives another answer in the joined types than on a shard.
+
+    Such a computed column becomes an ordinary one, whose values come with the rows.
+
+    Args:
+        columns: The joined columns.
+        checks: The checks that every shard has.
+
+    Returns:
+        The columns, the checks that stay, and those that do not.
+    """
+    converted = {c.column.name.lower(): c.column.type for c in columns if c.converted}
+    if not converted:
+        return columns, checks, ()
+    exact = {name for name, kind in converted.items() if is_exact_number(kind)}
+
+    def is_unsteady(expression: str) -> bool:
+        names = converted.keys() & {name.lower() for name in column_names(expression)}
+        return bool(names) and not (names <= exact and _COMPARISONS.fullmatch(expression))
+
+    found = [
+        as_ordinary(c)
+        if c.column.generated is not None
+        and not c.partial
+        and (c.converted or is_unsteady(c.column.generated.expression))
+        else c
+        for c in columns
+    ]
+    stay = tuple(check for check in checks if not is_unsteady(check.expression))
+    return found, stay, tuple(check for check in checks if check not in stay)
+
+
+def as_ordinary(joined: JoinedColumn) -> JoinedColumn:
+    """A computed column as an ordinary one, whose values come with the rows."""
+    column = replace(joined.column, generated=None)
+    found = replace(joined, column=column, derived=True, formula=joined.column.generated)
+    if found.needs_zero_value and zero_value(column.type) is None:
+        return replace(found, column=replace(column, nullable=True))
+    return found
 
 
 def compare(

@@ -25,6 +25,7 @@ from shardmerge.schemas.model.tables import Column
 
 from .column_join import default_charset, in_target_names
 from .counts import Counts, recounted
+from .join import without_unsteady
 from .join_cache import Constraints, Definitions, names_columns
 from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
 from .key_join import Constraint, constraints_of
@@ -100,16 +101,18 @@ class JoinIndex:
         rest = self._constraints.join(self.shards, names, local)
         if isinstance(rest, Conflict):
             return rest
+        columns, checks, unsteady = without_unsteady(columns, rest.checks)
         charset, collation = default_charset(self._charsets)
         return JoinedTable(
             tuple(columns),
             rest.key,
             rest.indexes,
-            rest.checks,
+            checks,
             rest.foreign_keys,
             order=tuple(dict.fromkeys((*order, *ids))),
             charset=charset,
             collation=collation,
+            unsteady=unsteady,
         )
 
     def _with_columns(self, difference: _Difference, times: int) -> Map[str, Definitions]:

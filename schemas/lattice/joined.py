@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from shardmerge.schemas.model.frozen import Hashed, hashed_once, made_at_once, replace
 from shardmerge.schemas.model.origin import origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import Check, Column, Default, ForeignKey, Index, TableSchema
+from shardmerge.schemas.model.tables import (
+    Check,
+    Column,
+    Default,
+    ForeignKey,
+    Generated,
+    Index,
+    TableSchema,
+)
 from shardmerge.schemas.model.types import ColumnType
 
 from .type_join import value_type
@@ -105,13 +113,18 @@ class JoinedColumn:
             "unset", which is below every default (NULL counts as unset). ``generated`` is set when
             every shard that has the column computes it.
         partial: Whether a shard lacks it.
-        derived: Whether one shard computes it and another one does not.
+        derived: Whether one shard computes it and another one does not, or every shard computes it
+            of values that are not the same in the target (``formula``).
+        converted: Whether a value of some shard does not read alike in the joined type.
+        formula: How every shard computes it, when the target does not.
     """
 
     id: str
     column: Column
     partial: bool
     derived: bool = False
+    converted: bool = False
+    formula: Generated | None = None
 
     @property
     def is_in_target(self) -> bool:
@@ -179,6 +192,8 @@ class JoinedTable:
         order: Identities in the order in which columns are added to the target.
         charset, collation: The target's default for columns. They are not part of the value: each
             column names its own.
+        unsteady: Checks that every shard has, and that the join does without: a value that passes
+            one on its shard may not pass it in the joined type.
     """
 
     columns: tuple[JoinedColumn, ...]
@@ -189,6 +204,7 @@ class JoinedTable:
     order: tuple[str, ...] = field(compare=False)
     charset: str = field(compare=False)
     collation: str = field(compare=False)
+    unsteady: tuple[Check, ...] = ()
 
     def column(self, column_id: str) -> JoinedColumn | None:
         """The column with that identity; None when there is none."""

@@ -113,6 +113,43 @@ def value_type(kind: ColumnType) -> ColumnType:
     return replace(kind, length=length, zerofill=False)
 
 
+def reads_alike(one: ColumnType, wide: ColumnType) -> bool:
+    """Whether every expression has the same value of a value of one type and of a wider one.
+
+    A longer text or integer reads alike. A text in another character set has other bytes, in
+    another collation it is equal to other texts; a decimal with more digits after the point, or a
+    moment with more, is another text and gives another quotient.
+
+    Args:
+        one: A type of a shard.
+        wide: A join with it.
+    """
+    if one.zerofill or wide.zerofill:
+        return one == wide
+    if value_type(one) == value_type(wide):
+        return True
+    if one.is_integer and wide.is_integer:
+        return one.unsigned == wide.unsigned
+    if one.name == wide.name == "decimal":
+        return (one.scale or 0, one.unsigned) == (wide.scale or 0, wide.unsigned)
+    if (one.is_string and wide.is_string) or (one.elements and wide.elements):
+        return _same_texts(one, wide)
+    return one.is_binary and wide.is_binary
+
+
+def _same_texts(one: ColumnType, wide: ColumnType) -> bool:
+    if one.charset == wide.charset:
+        return one.collation == wide.collation
+    if (one.charset, wide.charset) != ("utf8mb3", "utf8mb4"):
+        return False
+    return bool(one.collation) and _suffix(one) == _suffix(wide)
+
+
+def is_exact_number(kind: ColumnType) -> bool:
+    """Whether values are integers or decimals, which are compared as numbers in every type."""
+    return (kind.is_integer or kind.name == "decimal") and not kind.zerofill
+
+
 def _join_decimals(a: ColumnType, b: ColumnType) -> ColumnType | str:
     scale = max(a.scale or 0, b.scale or 0)
     whole = max((t.length or 10) - (t.scale or 0) for t in (a, b))

@@ -9,16 +9,20 @@ from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from shardmerge.schemas.ddl.expressions import column_names
+from shardmerge.schemas.ddl.session_zone import depends_on_zone
+from shardmerge.schemas.lattice.join import as_ordinary
 from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS, NULL_DEFAULT
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Check, Column, Index, IndexKind, IndexPart, TableSchema
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.schemas.target.dialects.dialect import CannotRender, Dialect, LeftOut, Place
 from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8
 
+_ZONE = "it depends on the session's time zone, and the sink's is UTC"
 _MOST_COLUMNS = 4_096
 """Columns whose fitted forms are remembered."""
 _MOST_TABLES = 512
@@ -103,6 +107,9 @@ def target_schema(
     * A check whose name the servers made up gets a name from its text. So its name does not depend
       on which shards there are. Likewise for a check that is named like one of its columns, as
       MariaDB names those of columns, where names must differ between tables.
+    * A column that the target would compute otherwise than a shard does is an ordinary one, and a
+      check that it would evaluate otherwise is left out: where a type differs (``unsteady``), or
+      where the session's time zone matters.
     * What the target cannot have is replaced or left out, as ``dialect`` says.
 
     Args:
@@ -117,13 +124,15 @@ def target_schema(
             not known.
         named: The checks that the target has; they keep their names.
     """
-    columns = {c.id: c for c in joined.columns if c.is_in_target}
     before = {c.id: c for c in previous}
+    columns = {c.id: c for c in joined.columns if c.is_in_target}
     kept = [i for i in before if i in columns]
     added = [i for i in joined.order if i in columns and i not in before]
     fitting = _Fitting(
         joined, before, dialect, dict(comments or {}), collations, is_new=not previous
     )
+    if dialect.computes or joined.unsteady:
+        columns = {i: fitting.computed(c) for i, c in columns.items()}
     placed = tuple(fitting.placed(columns[i]) for i in (*kept, *added))
     schema = TableSchema(
         columns=tuple(c.column for c in placed),
@@ -197,8 +206,56 @@ class _Fitting:
         self._comments, self._collations, self._is_new = comments, collations, is_new
         self._primary = {column_id for column_id, _ in joined.key}
         self._unique = {n.lower() for i in joined.indexes if i.is_unique for n in i.columns}
+        self._moments: list[str] | None = None
         self.notes: list[tuple[str, str]] = []
         self.refusal: CannotRender | None = None
+
+    def computed(self, joined: JoinedColumn) -> JoinedColumn:
+        """The column as the target can compute it: an ordinary one if it would get other values.
+
+        If the target has it as a VIRTUAL column, it stays one: there are no values to keep.
+        """
+        generated = joined.column.generated or joined.formula
+        if generated is None:
+            return joined
+        before = self._before.get(joined.id)
+        had = before.column.generated if before is not None else None
+        whole = replace(joined.column, generated=generated)
+        if not self._dialect.computes:
+            return replace(joined, column=whole, derived=False)
+        subject = f"column:{joined.column.name.lower()}"
+        if joined.formula is not None:
+            why = self._why_unsteady(generated.expression, joined)
+            if had is None or had.stored:
+                self.notes.append((subject, f"its values come with the rows: {why}"))
+                return joined
+        elif self._depends_on_zone(generated.expression, joined.column.type):
+            why = _ZONE
+            if had is None:
+                self.notes.append((subject, f"its values come with the rows: {why}"))
+                return as_ordinary(joined)
+        else:
+            return joined
+        self.notes.append((subject, f"the target may compute other values than the shards: {why}"))
+        return replace(joined, column=whole, derived=False)
+
+    def _why_unsteady(self, expression: str, joined: JoinedColumn | None = None) -> str:
+        names = {name.lower() for name in column_names(expression)}
+        if joined is not None:
+            names.add(joined.column.name.lower())
+        found = [
+            c.column.name
+            for c in self._joined.columns
+            if c.converted and c.column.name.lower() in names
+        ]
+        return f"on a shard {', '.join(found)} has another type, of which it gets other values"
+
+    def _depends_on_zone(self, expression: str, kind: ColumnType | None = None) -> bool:
+        if self._moments is None:
+            columns = (c.column for c in self._joined.columns)
+            self._moments = [c.name for c in columns if c.type.name == "timestamp"]
+        is_moment = kind is not None and kind.name == "timestamp"
+        return depends_on_zone(expression, self._moments, is_moment=is_moment)
 
     def placed(self, joined: JoinedColumn) -> ShardColumn:
         """The column as the target has it; the same object as before when nothing changed."""
@@ -245,16 +302,24 @@ class _Fitting:
     def checks(self, table: str, kept: Collection[str]) -> tuple[Check, ...]:
         """The checks that the target has; names in ``kept`` (lower case) stay."""
         found = []
+        for check in self._joined.unsteady:
+            self._leave_out(check, self._why_unsteady(check.expression))
         for check in self._joined.checks:
+            if self._dialect.computes and self._depends_on_zone(check.expression):
+                self._leave_out(check, _ZONE)
+                continue
             keeps = check.name.lower() in kept or not self._dialect.shares_check_names
             named = _named(check, table, keeps=keeps)
             fitted = self._dialect.fit_check(named)
             if isinstance(fitted, LeftOut):
-                text = f"check ({check.expression}) is left out: {fitted.reason}"
-                self.notes.append((_subject_of(check), text))
+                self._leave_out(check, fitted.reason)
             else:
                 found.append(fitted)
         return tuple(found)
+
+    def _leave_out(self, check: Check, why: str) -> None:
+        text = f"check ({check.expression}) is left out: {why}"
+        self.notes.append((_subject_of(check), text))
 
 
 _Fitted: TypeAlias = tuple[Column, tuple[tuple[str, str], ...], CannotRender | None]

@@ -134,6 +134,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def computes(self) -> bool:
+        """Whether the target computes columns and evaluates checks."""
+        return True
+
+    @property
     def shares_check_names(self) -> bool:
         """Whether the names of checks must differ between the tables of a database."""
         return False

@@ -44,6 +44,11 @@ class SparkDialect(Dialect):
         """Kind, as people write it."""
         return "Iceberg in Spark SQL"
 
+    @property
+    def computes(self) -> bool:
+        """False: the rows bring the values."""
+        return False
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """None: Iceberg tables have no defaults here."""
         return None

@@ -284,3 +284,29 @@ def test_a_zero_value_is_the_same_in_the_form_of_every_target(kind: str, target:
     assert isinstance(fitted, FittedColumn)
     assert fitted.column.default is not None
     assert fill_text(fitted.column) == fill_text(column)
+
+
+COMPUTED = "id int primary key, v varchar(9) charset latin1, h char(32) as (md5(v)) stored"
+
+
+@pytest.mark.parametrize(
+    ("actions", "found"),
+    [
+        ("modify v varchar(9) charset utf8mb4", ["h"]), ("modify v varchar(20) charset latin1", []),
+        ("modify v text charset latin1", []), ("add b int", ["b"]), ("modify v date", ["v", "h"]),
+        ("modify id bigint", []),
+    ],
+)  # fmt: skip
+def test_what_is_computed_of_a_converted_column_has_other_values(
+    actions: str, found: list[str]
+) -> None:
+    assert names(Shard(COMPUTED).alter(actions)) == found
+
+
+def test_a_target_that_computes_the_column_has_the_other_values_too() -> None:
+    shard = Shard(COMPUTED)
+    effects = shard.alter("modify v varchar(9) charset utf8mb4")
+    computing = target(COMPUTED.replace("latin1", "utf8mb4"))
+    keeping = target("id int primary key, v varchar(9), h char(32)")
+    assert differing(effects, shard.columns, computing, computing, {}) == ()
+    assert names(differing(effects, shard.columns, keeping, keeping, {})) == ["h"]
