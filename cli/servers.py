@@ -28,6 +28,7 @@ from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.model.names import ShardId, TargetTable, quote_identifier
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.routing import RoutingRule, route
+from shardmerge.schemas.pipeline.server_differences import server_context
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
 from .clients import mysql_cursor
@@ -122,16 +123,17 @@ def _tables(cursor: Cursor, source: Source) -> list[SourceTable]:
     )
     found = cursor.fetchall()
     columns = _columns(cursor)
-    return [
+    as_named = server_context(source).as_named
+    tables = [
         SourceTable(
-            database,
-            table,
+            as_named(database),
+            as_named(table),
             bool(keys),
             tuple(columns.get((database, table), ())),
         )
         for database, table, keys in found
-        if source.reads_table(database, table)
     ]
+    return [table for table in tables if source.reads_table(table.database, table.table)]
 
 
 def _columns(cursor: Cursor) -> dict[tuple[str, str], list[SourceColumn]]:

@@ -25,8 +25,8 @@ from shardmerge.connectors.repair.marked_config import MARK
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
 from shardmerge.connectors.sources.signal_table import (
     prepare_signal_table,
+    reading_settings,
     unread_by_debezium,
-    version_and_mode,
 )
 from shardmerge.schemas.model.errors import ConfigError, StackError
 from shardmerge.schemas.pipeline import topics
@@ -106,8 +106,8 @@ def make_or_change(pipeline: Pipeline, source: Source, rest: ConnectRest) -> Don
     before = rest.config(name)
     if MARK in (before or {}):
         return Done.LEFT
-    version, mode = version_and_mode(pipeline, source)
-    refuse_differences(f"source {source.name}", source_differences(source, version, mode))
+    real = reading_settings(pipeline, source)
+    refuse_differences(f"source {source.name}", source_differences(source, *real))
     config = configuration(pipeline, source, rest)
     check_worker(rest, config)
     if before is None:
@@ -190,7 +190,7 @@ def prepare_sources(pipeline: Pipeline) -> None:
     """
     create_topics(pipeline.kafka, topics.own_topics(pipeline))
     for source in pipeline.sources:
-        version, mode = version_and_mode(pipeline, source)
-        refuse_differences(f"source {source.name}", source_differences(source, version, mode))
+        real = reading_settings(pipeline, source)
+        refuse_differences(f"source {source.name}", source_differences(source, *real))
         refuse_unread(source, unread_by_debezium(pipeline, source))
         prepare_signal_table(pipeline, source)

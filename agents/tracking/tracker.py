@@ -92,6 +92,8 @@ def track(
         context: How the event's server reads a statement.
         last: The source's last statement before the event; None: none yet.
     """
+    if context.lower_names:
+        event = _in_lower_case(event)
     now = last
     parted: tuple[Parted, ...] = ()
     given: tuple[str, ...] = ()
@@ -119,6 +121,15 @@ def track(
     changes = _schema_changes(tracking, rules)
     ignored = None if changes else _ignored(event, _why_ignored(tracking, rules))
     return TrackResult(tracking.tables.puts, changes, ignored, now)
+
+
+def _in_lower_case(event: SchemaChangeEvent) -> SchemaChangeEvent:
+    """The event as of a server whose names are read in lower case, as Debezium writes them."""
+    tables = tuple(
+        replace(change, database=change.database.lower(), table=change.table.lower())
+        for change in event.tables
+    )
+    return replace(event, database=event.database.lower(), table=event.table.lower(), tables=tables)
 
 
 def _with(last: LastStatement | None, event: SchemaChangeEvent) -> LastStatement:

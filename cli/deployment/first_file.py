@@ -168,6 +168,9 @@ def _source(
     if facts is not None and (modes := [mode for mode in READING_MODES if mode in facts.sql_mode]):
         yield from _key("sql_mode", ",".join(modes))
     yield from _key("charset", facts.charset if facts else "utf8mb4")
+    if facts is not None and (names := facts.lower_case_table_names):
+        why = "names of tables are read in lower case"
+        yield from _key("lower_case_table_names", names, why)
 
 
 def _routes(routes: Sequence[GuessedRoute]) -> Iterator[str]:

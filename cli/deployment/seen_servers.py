@@ -45,6 +45,8 @@ def look_at(address: Address, env: Mapping[str, str], *, tables: bool) -> Seen:
                 (_SYSTEM,),
             )
             found = tuple((str(database), str(table)) for database, table in cursor.fetchall())
+            if facts.lower_case_table_names:
+                found = tuple((database.lower(), table.lower()) for database, table in found)
     except (pymysql.MySQLError, ConfigError) as error:
         return Seen(None, why=mysql_error(error))
     own = (pair for pair in found if not pair[0].startswith(SIGNAL_DATABASE_PREFIX))

@@ -103,17 +103,19 @@ def write_mark_into(
         connection.commit()
 
 
-def version_and_mode(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> tuple[str, str]:
-    """``VERSION()`` and the global ``sql_mode`` of a source's server.
+def reading_settings(
+    pipeline: Pipeline, source: Source, timeout_s: int = 10
+) -> tuple[str, str, str]:
+    """A source's ``VERSION()``, global ``sql_mode`` and ``lower_case_table_names``.
 
     Raises:
         StackError: The server cannot be reached or refuses.
     """
     database = signal_database(pipeline, source)
     with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT VERSION(), @@GLOBAL.sql_mode")
-        ((version, mode),) = cursor.fetchall()
-        return str(version), str(mode)
+        cursor.execute("SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.lower_case_table_names")
+        ((version, mode, names),) = cursor.fetchall()
+        return str(version), str(mode), str(names)
 
 
 def unread_by_debezium(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> Unread:

@@ -29,6 +29,8 @@ class ServerContext(Hashed):
         explicit_timestamps: ``explicit_defaults_for_timestamp``; None is the version's default.
         default_collations: Charset → default collation, canonical names, as the server reports
             them. For other charsets the default of the version counts.
+        lower_names: Whether names of databases and tables are the same in upper and lower case,
+            and are read in lower case (``lower_case_table_names`` is 1 or 2).
     """
 
     flavour: str = "mysql"
@@ -39,6 +41,11 @@ class ServerContext(Hashed):
     default_database: str = ""
     explicit_timestamps: bool | None = None
     default_collations: tuple[tuple[str, str], ...] = ()
+    lower_names: bool = False
+
+    def as_named(self, name: str) -> str:
+        """A name of a database or table, as the server compares it."""
+        return name.lower() if self.lower_names else name
 
     @property
     def is_mariadb(self) -> bool:

@@ -27,6 +27,7 @@ _PLAIN = (
     "character_set_server",
     "collation_server",
     "explicit_defaults_for_timestamp",
+    "lower_case_table_names",
     "default_collation_for_utf8mb4",
     "character_set_collations",
 )
@@ -54,6 +55,7 @@ class ServerFacts:
         collation: ``collation_server``.
         default_collations: Charset → its default collation, sorted pairs of canonical names.
         explicit_timestamps: ``explicit_defaults_for_timestamp``.
+        lower_case_table_names: The variable of that name.
         variables: TiDB's own, sorted pairs (``TIDB_VARIABLES``); empty for others.
     """
 
@@ -66,6 +68,7 @@ class ServerFacts:
     default_collations: tuple[tuple[str, str], ...] = ()
     explicit_timestamps: bool = True
     variables: tuple[tuple[str, str], ...] = ()
+    lower_case_table_names: int = 0
 
     def variable(self, name: str) -> str:
         """The value of a TiDB variable in upper case; "" when the server has no such variable."""
@@ -143,6 +146,7 @@ def server_facts(
         tuple(sorted(defaults.items())),
         timestamps.upper() in ("ON", "1"),
         tuple((n, variables[n]) for n in TIDB_VARIABLES if kind == "tidb" and n in variables),
+        int(variables.get("lower_case_table_names", "0")),
     )
 
 

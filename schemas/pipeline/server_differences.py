@@ -3,7 +3,8 @@
 The grammar reads a source's DDL as the pipeline file describes its server, and the target's
 statements are written for the kind and version that it names. If a server is not as described, DDL
 would be read or written wrongly, without an error. So the connectors' deployment, the sink and
-``shardmerge check`` compare server and file, by ``VERSION()`` and ``sql_mode``.
+``shardmerge check`` compare server and file, by ``VERSION()``, ``sql_mode`` and
+``lower_case_table_names``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ READING_MODES = (
     "HIGH_NOT_PRECEDENCE", "ORACLE",
 )  # fmt: skip
 """SQL modes that change what a statement means."""
-_OTHER_VERSION, _OTHER_MODE = "SM-6105", "SM-6106"
+_OTHER_VERSION, _OTHER_MODE, _OTHER_NAMES = "SM-6105", "SM-6106", "SM-6113"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +47,20 @@ class ServerDifference:
         return f"{self.seen}; {self.change}"
 
 
-def source_differences(source: Source, version: str, sql_mode: str) -> list[ServerDifference]:
+def source_differences(
+    source: Source, version: str, sql_mode: str, names: str = ""
+) -> list[ServerDifference]:
     """How a source's server differs.
 
     Args:
         source: As the pipeline file describes it.
         version: ``VERSION()``; "" when it is not known.
         sql_mode: The server's global ``sql_mode``.
+        names: Its ``lower_case_table_names``; "" when it is not known.
     """
     found = _version_differences("flavour", source.flavour, source.version, version, digits=2)
-    return [*found, *_mode_differences(source.sql_mode, sql_mode)]
+    found += _mode_differences(source.sql_mode, sql_mode)
+    return [*found, *_name_differences(source.lower_case_table_names, names)]
 
 
 def target_differences(target: Target, version: str) -> list[ServerDifference]:
@@ -133,6 +138,22 @@ def _mode_differences(told: str, real: str) -> list[ServerDifference]:
     ]
 
 
+def _name_differences(told: int, real: str) -> list[ServerDifference]:
+    """Whether the server compares the names of tables as the pipeline file says."""
+    if not real or bool(told) == (real != "0"):
+        return []
+    seen = f"lower_case_table_names is {real}, the pipeline file says {told}: "
+    if told:
+        seen += "tables whose names differ only in case would be one"
+    else:
+        seen += (
+            "a statement that writes a table's name in upper case would not be read as one of it"
+        )
+    # Most statements write names as they are stored, and the others hold their shards.
+    change = f"set lower_case_table_names = {real}"
+    return [ServerDifference(seen, change, _OTHER_NAMES, fault=bool(told))]
+
+
 def server_context(source: Source) -> ServerContext:
     """What the grammar must know about a source's server.
 
@@ -151,6 +172,7 @@ def server_context(source: Source) -> ServerContext:
         version=tuple(int(number) for number in numbers),
         sql_mode=frozenset(m.strip().upper() for m in source.sql_mode.split(",") if m.strip()),
         charset=source.charset,
+        lower_names=source.lower_case_table_names != 0,
     )
 
 

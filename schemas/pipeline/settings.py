@@ -75,6 +75,8 @@ class Source:
         sql_mode: The server's SQL modes, separated by commas. Modes that change how a statement is
             read, such as ``ANSI_QUOTES``, must be listed here.
         charset: The server's ``character_set_server``.
+        lower_case_table_names: The server's ``lower_case_table_names``. With 1 or 2 names of
+            databases and tables are read in lower case, and routes have to write them so.
         snapshot_mode: Debezium's ``snapshot.mode``, for a source whose first rows Debezium reads.
         snapshot: Who reads the rows that tables have at the beginning: ``debezium``, or ``spark``.
             With ``spark`` the sink reads them itself, several parts of tables at once, and they
@@ -112,6 +114,7 @@ class Source:
     version: str = "8.0"
     sql_mode: str = ""
     charset: str = "utf8mb4"
+    lower_case_table_names: int = 0
     snapshot_mode: str = "initial"
     snapshot: str = "spark"
     load_connections: int = 4
@@ -132,6 +135,13 @@ class Source:
                 f"source {self.name}: snapshot_mode {self.snapshot_mode!r} is not known",
                 hint=f"known: {', '.join(sorted(SNAPSHOT_MODES))}",
                 code="SM-5005",
+            )
+        if self.lower_case_table_names not in (0, 1, 2):
+            raise ConfigError(
+                f"source {self.name}: lower_case_table_names must be 0, 1 or 2, not "
+                f"{self.lower_case_table_names}",
+                hint="SELECT @@lower_case_table_names tells it",
+                code="SM-5004",
             )
         if not 0 <= self.epoch <= MAX_EPOCH:
             raise ConfigError(

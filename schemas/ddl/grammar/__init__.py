@@ -71,7 +71,7 @@ def parse(sql: str, context: ServerContext) -> Statement:
     if head is not None and (name := head[2] or head[3]).upper() not in _NO_NAMES:
         try:
             statement = _of_any_table(head[1].upper(), sql[head.end() :], context)
-            return replace(statement, name=TableName("", name))
+            return replace(statement, name=TableName("", context.as_named(name)))
         except UnparsableDDL:
             pass  # The whole statement is read below, so the message has its own text.
     return _parsed(sql, context)

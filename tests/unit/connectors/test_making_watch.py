@@ -66,12 +66,12 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     """Source → its SQL mode, or None while it is away; Kafka and the workers are fine."""
     modes: dict[str, str | None] = {"s1": S1.sql_mode, "s2": S2.sql_mode}
 
-    def version_and_mode(_: Pipeline, source: Source) -> tuple[str, str]:
+    def reading_settings(_: Pipeline, source: Source) -> tuple[str, str, str]:
         if (mode := modes[source.name]) is None:
             raise StackError(f"source {source.name} is away")
-        return source.version, mode
+        return source.version, mode, "0"
 
-    monkeypatch.setattr(deploy, "version_and_mode", version_and_mode)
+    monkeypatch.setattr(deploy, "reading_settings", reading_settings)
     for name in ("check_values", "create_topics", "check_worker", "check_connector"):
         monkeypatch.setattr(deploy, name, lambda *_: None)
     for name in ("unread_by_debezium", "refuse_unread", "prepare_signal_table"):

@@ -24,7 +24,7 @@ from shardmerge.schemas.ddl.grammar.definitions.indexes import (
     lock_wait,
 )
 from shardmerge.schemas.ddl.grammar.tokens.lexer import END, Cursor
-from shardmerge.schemas.ddl.grammar.tokens.qualified import table_name
+from shardmerge.schemas.ddl.grammar.tokens.qualified import database_name, table_name
 from shardmerge.schemas.model.tables import IndexKind
 
 from .create_table import merge_charset
@@ -112,7 +112,7 @@ def create_database(cursor: Cursor, *, replaces: bool) -> CreateDatabase:
     """Read CREATE DATABASE from the word DATABASE on."""
     cursor.advance()
     quiet = cursor.accept("IF", "NOT", "EXISTS")
-    name = cursor.identifier("a database name")
+    name = database_name(cursor)
     charset, collation = _database_options(cursor)
     return CreateDatabase(name, charset, collation, quiet and not replaces, replaces)
 
@@ -124,7 +124,7 @@ def alter_database(cursor: Cursor) -> AlterDatabase:
     if cursor.word not in ("CHARSET", "CHARACTER", "CHAR", "COLLATE", "DEFAULT", "READ") and not (
         cursor.word in ("ENCRYPTION", "COMMENT") and cursor.ahead() in ("=", "'")
     ):
-        name = cursor.identifier("a database name")
+        name = database_name(cursor)
     if cursor.accept("UPGRADE"):
         cursor.expect("DATA", "DIRECTORY", "NAME")
         return AlterDatabase(name)
@@ -159,4 +159,4 @@ def drop_database(cursor: Cursor) -> DropDatabase:
     """Read DROP DATABASE from the word DATABASE on."""
     cursor.advance()
     quiet = cursor.accept("IF", "EXISTS")
-    return DropDatabase(cursor.identifier("a database name"), quiet)
+    return DropDatabase(database_name(cursor), quiet)

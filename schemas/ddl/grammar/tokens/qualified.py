@@ -9,12 +9,18 @@ from .lexer import Cursor
 
 def table_name(cursor: Cursor) -> TableName:
     """Read ``[database.]table``."""
+    named = cursor.context.as_named
     if cursor.accept("."):
-        return TableName("", cursor.identifier("a table name", reserved=True))
-    first = cursor.identifier("a table name")
+        return TableName("", named(cursor.identifier("a table name", reserved=True)))
+    first = named(cursor.identifier("a table name"))
     if cursor.accept("."):
-        return TableName(first, cursor.identifier("a table name", reserved=True))
+        return TableName(first, named(cursor.identifier("a table name", reserved=True)))
     return TableName("", first)
+
+
+def database_name(cursor: Cursor) -> str:
+    """Read the name of a database."""
+    return cursor.context.as_named(cursor.identifier("a database name"))
 
 
 def field_name(cursor: Cursor, what: str) -> str:

@@ -15,7 +15,7 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.decisions import Outcome
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
 from shardmerge.schemas.records.schema_changes import ChangeId
-from tests.unit.agents.tracking.tracked_source import CREATE, RULES, Source, names, shard
+from tests.unit.agents.tracking.tracked_source import CREATE, RULES, Source, image, names, shard
 
 
 def test_a_new_shard_arrives_with_its_schema():
@@ -220,3 +220,40 @@ def test_a_told_schema_is_without_the_columns_that_the_route_leaves_out():
     assert command_without_left_out_columns(told_command, RULES) == told_command
     keyless = replace(told_command, schema=None)
     assert command_without_left_out_columns(keyless, LEAVES_OUT) == keyless
+
+
+FOLDED = ServerContext(lower_names=True)
+
+
+def test_a_source_that_compares_names_without_case_has_its_tables_in_lower_case() -> None:
+    source = Source(context=FOLDED)
+    ddl = "CREATE TABLE `Tbl00` (ID INT PRIMARY KEY, NAME VARCHAR(20))"
+    made = source.run(ddl, image("CREATE", "tbl00", "ID", "NAME"), table="tbl00", database="Shop")
+    assert [c.shard for c in made.changes] == [shard("tbl00")]
+    (changed,) = source.run(
+        "ALTER TABLE SHOP.TBL00 ADD c INT",
+        image("ALTER", "tbl00", "ID", "NAME", "c"),
+        table="tbl00",
+    ).changes
+    assert changed.shard == shard("tbl00") and not changed.error
+    assert changed.after is not None and len(changed.after.columns) == 3
+    (index,) = source.run("CREATE INDEX k ON tBl00 (c)").changes
+    assert index.after is not None and index.after.index("k") is not None
+    renamed = source.run("RENAME TABLE tbl00 TO TBL01", table="TBL01").changes
+    assert {(c.shard, c.after is None) for c in renamed} == {
+        (shard("tbl00"), True), (shard("tbl01"), False),
+    }  # fmt: skip
+    (gone,) = source.run("DROP TABLE TBL01", image("DROP", "tbl01"), table="tbl01").changes
+    assert gone.shard == shard("tbl01") and gone.after is None
+
+
+def test_a_database_has_one_name_whatever_its_case() -> None:
+    source = Source(context=FOLDED)
+    source.run("CREATE DATABASE Shop CHARSET latin1", database="Shop")
+    (change,) = source.run(
+        "CREATE TABLE SHOP.tbl00 (id INT PRIMARY KEY, a CHAR(3))",
+        image("CREATE", "tbl00", "id", "a"), table="tbl00",
+    ).changes  # fmt: skip
+    assert change.after is not None and change.after.columns[1].type.charset == "latin1"
+    source.run("DROP DATABASE `SHOP`", database="SHOP")
+    assert not [s for s in source.schemas if s.table]

@@ -122,3 +122,9 @@ def test_tables_that_stand_alone_are_all_routes_where_there_are_no_others() -> N
     alone = seen("8.0.36", ("app", "users"), ("app", "orders"))
     found = read(written(alone, UNASKED, UNASKED))
     assert [route.table for route in found.routes] == ["orders", "users"]
+
+
+def test_a_server_that_compares_names_without_case_is_told_so() -> None:
+    one = seen("8.0.36", ("app", "t_1"), lower_case_table_names="1")
+    found = read(written(one, seen("8.0.36", ("app", "t_2")), seen("8.0.36")))
+    assert [source.lower_case_table_names for source in found.sources] == [1, 0]

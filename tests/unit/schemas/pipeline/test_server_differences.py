@@ -10,6 +10,7 @@ from shardmerge.schemas.model.errors import ConfigError
 from shardmerge.schemas.pipeline.server_differences import (
     ServerDifference,
     refuse_differences,
+    server_context,
     source_differences,
     target_differences,
 )
@@ -94,3 +95,29 @@ def test_a_tidb_is_no_mysql() -> None:
             "SM-6105",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "real", "fault"),
+    [
+        (0, "0", None),
+        (1, "2", None),
+        (2, "1", None),
+        (0, "", None),
+        (0, "1", False),
+        (1, "0", True),
+    ],
+)
+def test_names_of_tables_are_compared_as_described(
+    told: int, real: str, fault: bool | None
+) -> None:
+    source = replace(SOURCE, lower_case_table_names=told)
+    found = source_differences(source, SOURCE.version, "", real)
+    assert [each.fault for each in found] == ([] if fault is None else [fault])
+    assert all(each.change == f"set lower_case_table_names = {real}" for each in found)
+    assert server_context(source).lower_names is bool(told)
+
+
+def test_no_other_way_to_compare_names_is_known() -> None:
+    with pytest.raises(ConfigError, match="must be 0, 1 or 2"):
+        replace(SOURCE, lower_case_table_names=3)
