@@ -125,7 +125,7 @@ def join_target(
     columns = copies.rekeyed(state.columns)
     to = target_schema(
         joined, columns, table=state.target.table, dialect=dialect, comments=comments,
-        collations=state.defaults, named=state.schema.checks if state.schema else (),
+        collations=state.defaults, there=state.schema,
     )  # fmt: skip
     statements = diff(
         state.schema, columns, to, state.target, dialect,

@@ -95,7 +95,7 @@ def target_schema(
     dialect: Dialect = MYSQL_8,
     comments: Mapping[str, str] | None = None,
     collations: frozenset[str] = frozenset(),
-    named: Iterable[Check] = (),
+    there: TableSchema | None = None,
 ) -> TargetSchema:
     """The schema that the target's table must have for a join.
 
@@ -122,15 +122,15 @@ def target_schema(
         comments: Identity → comment that a shard's change set. Other columns keep their comments.
         collations: The default collations of utf8mb4 on the shards' servers; empty when they are
             not known.
-        named: The checks that the target has; they keep their names.
+        there: The target's table, whose checks keep their names, and whose keys keep their
+            collations; None when there is none.
     """
     before = {c.id: c for c in previous}
     columns = {c.id: c for c in joined.columns if c.is_in_target}
     kept = [i for i in before if i in columns]
     added = [i for i in joined.order if i in columns and i not in before]
-    fitting = _Fitting(
-        joined, before, dialect, dict(comments or {}), collations, is_new=not previous
-    )
+    fitting = _Fitting(joined, before, dialect, dict(comments or {}), collations)
+    fitting.were_unique = _unique_names(there.indexes if there is not None else ())
     if dialect.computes or joined.unsteady:
         columns = {i: fitting.computed(c) for i, c in columns.items()}
     placed = tuple(fitting.placed(columns[i]) for i in (*kept, *added))
@@ -144,7 +144,7 @@ def target_schema(
     schema = replace(
         schema,
         indexes=fitting.indexes([primary] if key else [], schema),
-        checks=fitting.checks(table, {check.name.lower() for check in named}),
+        checks=fitting.checks(table, _check_names(there)),
     )
     schema, refusal = _answered(cast("Hashable", dialect), schema, has_key=bool(key))
     fitting.refusal = fitting.refusal or refusal
@@ -199,13 +199,12 @@ class _Fitting:
         dialect: Dialect,
         comments: Mapping[str, str],
         collations: frozenset[str],
-        *,
-        is_new: bool,
     ) -> None:
         self._joined, self._before, self._dialect = joined, before, dialect
-        self._comments, self._collations, self._is_new = comments, collations, is_new
+        self._comments, self._collations, self._is_new = comments, collations, not before
         self._primary = {column_id for column_id, _ in joined.key}
-        self._unique = {n.lower() for i in joined.indexes if i.is_unique for n in i.columns}
+        self._unique = _unique_names(joined.indexes)
+        self.were_unique: set[str] = set()
         self._moments: list[str] | None = None
         self.notes: list[tuple[str, str]] = []
         self.refusal: CannotRender | None = None
@@ -281,6 +280,7 @@ class _Fitting:
             zero=joined.needs_zero_value,
             is_new_table=self._is_new,
             collations=self._collations,
+            was_key=previous is not None and previous.name.lower() in self.were_unique,
         )
         self.refusal = self.refusal or refusal
         self.notes += notes
@@ -337,6 +337,7 @@ def _fitted(
     zero: bool,
     is_new_table: bool,
     collations: frozenset[str],
+    was_key: bool,
 ) -> _Fitted:
     """The column as the target has it. Answers are remembered.
 
@@ -351,13 +352,14 @@ def _fitted(
         zero: Whether rows leave the column out, and need a default that no shard has.
         is_new_table: See ``Place``.
         collations: Likewise.
+        was_key: Likewise.
     """
     if zero:
         # The default shows the dialect that rows leave the column out.
         column = replace(column, default=dialect.zero_value(column.type))
     elif column.nullable and column.default is None and column.generated is None:
         column = replace(column, default=NULL_DEFAULT)
-    place = Place(key, optional, previous, is_new_table, collations)
+    place = Place(key, optional, previous, is_new_table, collations, was_key)
     fitted = dialect.fit_column(column, place)
     if isinstance(fitted, CannotRender):
         return column, (), fitted
@@ -366,6 +368,15 @@ def _fitted(
         found = replace(found, nullable=True, default=NULL_DEFAULT)
         notes += ("the target takes no default for it, rows without it get NULL",)
     return found, tuple((f"column:{column.name.lower()}", text) for text in notes), None
+
+
+def _unique_names(indexes: Iterable[Index]) -> set[str]:
+    """The columns, in lower case, of primary keys and unique indexes."""
+    return {name.lower() for index in indexes if index.is_unique for name in index.columns}
+
+
+def _check_names(there: TableSchema | None) -> set[str]:
+    return {check.name.lower() for check in there.checks} if there is not None else set()
 
 
 def _named(check: Check, table: str, *, keeps: bool) -> Check:

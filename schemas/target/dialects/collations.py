@@ -33,7 +33,8 @@ def in_key_collation(kind: ColumnType, place: Place, default: str, notes: list[s
     """A column of a key, with the collation that its shards mean by naming none.
 
     They mean their servers' default. It is named if the target's default may call different keys
-    the same. A column that the target has already keeps its collation, since its rows are written.
+    the same. A column that is in a key of the target already keeps its collation: where two rows
+    became one, nothing tells them apart any more, and some targets cannot change it.
 
     Args:
         kind: The column's type as it is joined.
@@ -49,7 +50,7 @@ def in_key_collation(kind: ColumnType, place: Place, default: str, notes: list[s
     if joined_collation(kind.charset, [(kind.charset, meant), (kind.charset, default)]) == default:
         return kind
     had = place.previous.type if place.previous is not None else None
-    if had is not None and had.charset == kind.charset and not had.collation:
+    if had is not None and place.was_key and had.charset == kind.charset and not had.collation:
         notes.append(
             f"it keeps the target's default collation {default}, in which keys can be the same that"
             f" differ in its shards' default {meant}; a target that is loaded anew gets the latter"

@@ -59,6 +59,7 @@ class Place:
         is_new_table: Whether the target's table does not exist yet.
         collations: The default collations of utf8mb4 on the shards' servers; empty when they are
             not known.
+        was_key: Whether a primary key or a unique index of the target names it already.
     """
 
     key: str = ""
@@ -66,6 +67,7 @@ class Place:
     previous: Column | None = None
     is_new_table: bool = False
     collations: frozenset[str] = frozenset()
+    was_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)

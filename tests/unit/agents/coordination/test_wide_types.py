@@ -161,6 +161,18 @@ def test_a_key_without_a_collation_gets_the_one_that_its_sources_mean() -> None:
     assert "its shards' default collation" in made.reason
 
 
+def test_a_column_gets_it_before_the_unique_index_that_comes_later() -> None:
+    server = ServerContext(version=(5, 7, 44))
+    collations = frozenset({"utf8mb4_general_ci"})
+    older = SqlLine(Mode.OPTIMISTIC, context=server, collations=collations)
+    older.create("s0", "id INT PRIMARY KEY, c VARCHAR(9), k VARCHAR(9) UNIQUE")
+    assert sql(older.alter("s0", "ADD UNIQUE INDEX u (c)")) == [
+        "MODIFY COLUMN `c` varchar(9) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+        "ADD UNIQUE INDEX `u` (`c`)",
+    ]
+    assert sql(older.alter("s0", "ADD b INT")) == ["ADD COLUMN `b` int"]
+
+
 def test_outside_of_keys_the_nearest_collation_does_and_a_note_says_so() -> None:
     rollout = Rollout("create table t (id int primary key, c varchar(9))", 2, "mysql 8.0.15")
     (found,) = rollout.alter(0, "modify c varchar(9) collate utf8mb4_unicode_ci")

@@ -13,7 +13,7 @@ from shardmerge.schemas.lattice.join import join_tables
 from shardmerge.schemas.lattice.joined import JoinedTable
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.shard_columns import ShardColumn
-from shardmerge.schemas.model.tables import Check
+from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.schemas.target.target_table import target_schema
@@ -23,8 +23,8 @@ MARIADB = ServerContext("mariadb", (10, 11, 6))
 NAMED = "id int primary key, data json, n int check (n > 0), constraint own check (n < 9)"
 
 
-def _checks(target: str, joined: JoinedTable, named: tuple[Check, ...] = ()) -> list[str]:
-    to = target_schema(joined, (), "orders", dialect=dialect_of(*target.split()), named=named)
+def _checks(target: str, joined: JoinedTable, there: TableSchema | None = None) -> list[str]:
+    to = target_schema(joined, (), "orders", dialect=dialect_of(*target.split()), there=there)
     return [check.name for check in to.schema.checks]
 
 
@@ -41,7 +41,7 @@ def test_a_check_named_like_its_column_gets_a_name_of_the_target_where_names_are
     assert data != n and all(re.fullmatch(r"orders_chk_\d+", name) for name in (data, n))
     # MariaDB has such names in each table, and a target that has them keeps them.
     assert _checks("mariadb 10.11", joined) == ["data", "n", "own"]
-    assert _checks("mysql 8.0.36", joined, schema.checks) == ["data", "n", "own"]
+    assert _checks("mysql 8.0.36", joined, schema) == ["data", "n", "own"]
 
 
 ZONED = "create table t (id int primary key, ts timestamp null, d date as (date(ts)) stored)"

@@ -78,7 +78,8 @@ def test_outside_of_keys_the_targets_default_stays(target: str) -> None:
 
 @pytest.mark.parametrize("target", ["mysql 5.7.44", "mariadb 10.11", "tidb 7.5"])
 def test_a_key_that_the_target_has_keeps_its_collation_and_it_is_told(target: str) -> None:
-    place = Place("primary", previous=_column("varchar(4)"), collations=frozenset({MYSQL_8}))
+    defaults, had = frozenset({MYSQL_8}), _column("varchar(4)")
+    place = Place("primary", previous=had, collations=defaults, was_key=True)
     found = _fitted(target, "varchar(9)", place)
     assert isinstance(found, FittedColumn)
     assert found.column.type.collation == ""
