@@ -10,6 +10,7 @@ Collations" (``nopad`` collations distinguish trailing spaces, as MySQL's 0900 o
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from shardmerge.schemas.lattice.charset_order import joined_collation
 from shardmerge.schemas.model.charsets import charset_of
@@ -29,20 +30,28 @@ _UCA_1400 = re.compile(
 )
 
 
-def in_key_collation(kind: ColumnType, place: Place, default: str, notes: list[str]) -> ColumnType:
+def in_key_collation(
+    kind: ColumnType,
+    place: Place,
+    default: str,
+    near: Callable[[str], str],
+    notes: list[str],
+) -> ColumnType:
     """A column of a key, with the collation that its shards mean by naming none.
 
     They mean their servers' default. It is named if the target's default may call different keys
     the same. A column that is in a key of the target already keeps its collation: where two rows
-    became one, nothing tells them apart any more, and some targets cannot change it.
+    became one, nothing tells them apart any more, and some targets cannot change it. A column that
+    got a collation for a unique index keeps it when the index goes, which may come back.
 
     Args:
         kind: The column's type as it is joined.
         place: Where the column is.
         default: The target's default collation of the type's character set.
+        near: A collation → the one that the target has for it in a key; "" for none.
         notes: Gets a note when the shards mean another collation than the target's default.
     """
-    if not (place.key and place.collations and kind.is_string):
+    if not place.collations or not kind.is_string:
         return kind
     if kind.charset != "utf8mb4" or kind.collation:
         return kind
@@ -50,7 +59,11 @@ def in_key_collation(kind: ColumnType, place: Place, default: str, notes: list[s
     if joined_collation(kind.charset, [(kind.charset, meant), (kind.charset, default)]) == default:
         return kind
     had = place.previous.type if place.previous is not None else None
-    if had is not None and place.was_key and had.charset == kind.charset and not had.collation:
+    had = had if had is not None and had.charset == kind.charset else None
+    if not place.key:
+        keeps = had is not None and had.collation != "" and had.collation == near(meant)
+        return replace(kind, collation=had.collation) if had is not None and keeps else kind
+    if had is not None and place.was_key and not had.collation:
         notes.append(
             f"it keeps the target's default collation {default}, in which keys can be the same that"
             f" differ in its shards' default {meant}; a target that is loaded anew gets the latter"

@@ -102,7 +102,13 @@ def _fit_type(
             f"convert {name} to utf8mb4 on every shard",
             code="SM-1227",
         )
-    kind = in_key_collation(kind, place, server.default_collation(kind.charset), notes)
+    plain, default = kind, server.default_collation(kind.charset)
+
+    def near(collation: str) -> str:
+        found = fit_collation(collation, name, in_key=True, server=server, kind=plain.name)
+        return "" if isinstance(found, CannotRender) else found[0]
+
+    kind = in_key_collation(kind, place, default, near, notes)
     if kind.collation:
         found = fit_collation(
             kind.collation, name, in_key=bool(place.key), server=server, kind=kind.name

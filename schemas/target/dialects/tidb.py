@@ -122,6 +122,10 @@ class TiDbDialect(MySqlDialect):
         is_new = "0900" in collation and self.version < _COLLATIONS_0900_FROM
         return collation in _COLLATIONS and not is_new
 
+    def _near(self, collation: str) -> str:
+        finest = finest_collation("utf8mb4")
+        return next((c for c in (collation, finest) if self._has_collation(c)), "")
+
     def fit_column(self, column: Column, place: Place) -> FittedColumn | CannotRender:
         """The column as TiDB can have it. A STORED one becomes VIRTUAL, except in a primary key."""
         kind = column.type
@@ -147,20 +151,22 @@ class TiDbDialect(MySqlDialect):
         collation = self._fit_collation(column, place, notes)
         if isinstance(collation, CannotRender):
             return collation
-        # A key's collation is decided: the MySQL version that TiDB follows has other ones.
-        plain = replace(plain, collation="" if place.key else collation)
+        # Such a collation is decided: the MySQL version that TiDB follows has other ones.
+        decided = bool(place.key) or collation != kind.collation
+        plain = replace(plain, collation="" if decided else collation)
         rest = replace(place, collations=frozenset())
         fitted = MySqlDialect.fit_column(self, replace(column, type=plain), rest)
         if isinstance(fitted, CannotRender):
             return fitted
         found = fitted.column
-        if place.key and found.type.charset:
+        if decided and found.type.charset:
             found = replace(found, type=replace(found.type, collation=collation))
         return self._fit_rest(found, place, [*notes, *fitted.notes])
 
     def _fit_collation(self, column: Column, place: Place, notes: list[str]) -> str | CannotRender:
         """The collation that TiDB has for a column; "" for its default."""
-        kind = in_key_collation(column.type, place, f"{column.type.charset}_bin", notes)
+        default = f"{column.type.charset}_bin"
+        kind = in_key_collation(column.type, place, default, self._near, notes)
         if not kind.collation or self._has_collation(kind.collation):
             return kind.collation
         near = f"{kind.charset}_bin"

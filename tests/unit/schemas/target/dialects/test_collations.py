@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.target.dialects.dialect import CannotRender, FittedColumn, Place
 from shardmerge.schemas.target.dialects.dialects import dialect_of
@@ -93,3 +94,18 @@ def test_a_key_that_tidb_compares_by_bytes_already_stays_so() -> None:
     assert isinstance(found, FittedColumn)
     assert found.column.type == bytewise.type
     assert "spaces at the end" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("target", "collation"),
+    [("mariadb 10.11", "utf8mb4_uca1400_nopad_ai_ci"), ("tidb 7.5", MYSQL_8)],
+)
+def test_a_column_keeps_the_collation_of_a_unique_index_that_went(
+    target: str, collation: str
+) -> None:
+    had = replace(_column("varchar(9)").type, collation=collation)
+    before = replace(_column("varchar(9)"), type=had)
+    for kept, type_before in ((collation, before), ("", _column("varchar(9) collate utf8mb4_bin"))):
+        place = Place(previous=type_before, collations=frozenset({MYSQL_8}))
+        found = _fitted(target, "varchar(9)", place)
+        assert isinstance(found, FittedColumn) and found.column.type.collation == kept
