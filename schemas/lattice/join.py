@@ -27,6 +27,7 @@ from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import zero_value
 from shardmerge.schemas.model.tables import Check, Column, TableSchema
+from shardmerge.schemas.model.types import ColumnType
 
 from .column_join import default_charset, in_target_names, join_columns
 from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
@@ -144,22 +145,29 @@ def without_unsteady(
     converted = {c.column.name.lower(): c.column.type for c in columns if c.converted}
     if not converted:
         return columns, checks, ()
-    exact = {name for name, kind in converted.items() if is_exact_number(kind)}
-
-    def is_unsteady(expression: str) -> bool:
-        names = converted.keys() & {name.lower() for name in column_names(expression)}
-        return bool(names) and not (names <= exact and _COMPARISONS.fullmatch(expression))
-
     found = [
         as_ordinary(c)
         if c.column.generated is not None
         and not c.partial
-        and (c.converted or is_unsteady(c.column.generated.expression))
+        and (c.converted or reads_otherwise(c.column.generated.expression, converted))
         else c
         for c in columns
     ]
-    stay = tuple(check for check in checks if not is_unsteady(check.expression))
+    stay = tuple(check for check in checks if not reads_otherwise(check.expression, converted))
     return found, stay, tuple(check for check in checks if check not in stay)
+
+
+def reads_otherwise(expression: str, converted: Mapping[str, ColumnType]) -> bool:
+    """Whether an expression may have another value when columns are converted.
+
+    Args:
+        expression: Canonical text.
+        converted: Name in lower case → type, for each column whose values do not read alike before
+            and after. A type that is an exact number was one before, too.
+    """
+    names = converted.keys() & {name.lower() for name in column_names(expression)}
+    exact = all(is_exact_number(converted[name]) for name in names)
+    return bool(names) and not (exact and _COMPARISONS.fullmatch(expression))
 
 
 def as_ordinary(joined: JoinedColumn) -> JoinedColumn:

@@ -229,9 +229,12 @@ class StatementWriter:
         )
 
     def drop_check(self, check: Check) -> None:
-        """Drop a check that some shard lacks, or that names a renamed column."""
+        """Drop a check that the join lacks, or that names a renamed or converted column."""
         rendering = self._dialect.drop_check(self._table, check)
-        why = CodedText(f"not every shard has check {check.name}", "SM-1918")
+        text = f"not every shard has check {check.name}"
+        if check in self._to.schema.checks:
+            text = f"check {check.name} is made again when what it names is converted"
+        why = CodedText(text, "SM-1918")
         self._add(rendering, _EXPANDING, why, (f"check:{check.name.lower()}",))
 
     def add_check(self, check: Check, columns: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shardmerge.schemas.ddl.changes import AlterTable
+from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.ddl.grammar import ServerContext, parse
 from shardmerge.schemas.lattice.join import compare_tables, join_tables
 from shardmerge.schemas.lattice.joined import JoinedTable
@@ -115,8 +116,11 @@ def test_expanding_statements_only_widen_every_target_and_contracting_ones_only_
 def _concerns_other_columns(statement: TargetStatement, schema: TableSchema) -> bool:
     """Statements after which the table has other columns, or others that take values."""
     words = ("ADD COLUMN", "DROP COLUMN", "RENAME COLUMN", "CHANGE COLUMN", "GENERATED")
+    computed = [c for c in schema.columns if c.generated]
+    # What is computed of a column follows it, as on the shards that converted it.
+    named = [name for c in computed if c.generated for name in column_names(c.generated.expression)]
     freed = any(
-        c.generated and f"MODIFY COLUMN `{c.name}`" in statement.sql for c in schema.columns
+        f"MODIFY COLUMN `{name}`" in statement.sql for name in (*(c.name for c in computed), *named)
     )
     return freed or any(word in statement.sql for word in words)
 
