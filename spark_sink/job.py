@@ -140,13 +140,21 @@ def _write_merge(settings: SinkSettings, merge: Merge, role: SinkRole, stopped: 
     try:
         _when_target_answers(target.check_server, stopped)
         if _may_write(settings, pipeline, target, role, stopped):
-            target.batches.start()
-            epoch = _when_target_answers(partial(_take_over, target), stopped)
-            log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
-            merge = _when_target_answers(partial(_in_force, merge, target), stopped)
-            reach("epoch-taken")
-            driving = _Driving(settings, merge, target, format_, role, epoch, lineage)
-            driving.run(stopped)
+            keeper = LeaseKeeper(target.lease)
+            keeper.start()
+            try:
+                target.batches.start()
+                epoch = _when_target_answers(partial(_take_over, target), stopped)
+                keeper.compare(epoch)
+                log.info("sink_started", pipeline=merge.state_name, writer_epoch=epoch)
+                merge = _when_target_answers(partial(_in_force, merge, target), stopped)
+                reach("epoch-taken")
+                driving = _Driving(settings, merge, target, format_, role, epoch, lineage)
+                driving.run(keeper, stopped)
+            finally:
+                # After everything that writes: a standby begins when it is free.
+                keeper.stop()
+                lineage.close()
     finally:
         target.close()
 
@@ -191,18 +199,8 @@ class _Driving:
     epoch: int
     lineage: SinkLineage
 
-    def run(self, stopped: Stopped) -> None:
+    def run(self, keeper: LeaseKeeper, stopped: Stopped) -> None:
         """Run the driver until ``stopped`` is requested."""
-        keeper = LeaseKeeper(self.target.lease, self.epoch)
-        keeper.start()
-        try:
-            self._run(keeper, stopped)
-        finally:
-            # After everything that writes: a standby begins when it is free.
-            keeper.stop()
-            self.lineage.close()
-
-    def _run(self, keeper: LeaseKeeper, stopped: Stopped) -> None:
         merge, target, epoch = self.merge, self.target, self.epoch
         pipeline, settings = merge.pipeline, self.settings
         kafka = pipeline.kafka

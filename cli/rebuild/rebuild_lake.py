@@ -91,7 +91,7 @@ class RebuildLake:
                     hint="wait for it, and run the command again",
                     code="SM-3105",
                 )
-            keeper = LeaseKeeper(lease, 0)
+            keeper = LeaseKeeper(lease)
             keeper.start()
             try:
                 yield

@@ -60,21 +60,23 @@ def await_lease(lease: Lease, stopped: Callable[[], bool]) -> bool:
 
 
 class LeaseKeeper:
-    """Keeps the lease of the sink that writes, in a thread beside the loop.
+    """Keeps the lease of a sink, in a thread, from when it may write.
 
-    It also notices another writer while a batch runs, or nothing is to be done.
+    Taking over can take longer than the target keeps a silent lease: another standby must not take
+    over meanwhile. From when the sink has its epoch (``compare``), the keeper also notices another
+    writer while a batch runs, or nothing is to be done.
 
     Args:
         lease: The pipeline's.
-        epoch: The writer epoch that this sink has taken.
 
     Attributes:
         sinks: Where this sink runs and where standbys wait, as it was found last. Another thread
             may read it.
     """
 
-    def __init__(self, lease: Lease, epoch: int, renew_s: float = RENEW_S) -> None:
-        self._lease, self._epoch, self._renew_s = lease, epoch, renew_s
+    def __init__(self, lease: Lease, renew_s: float = RENEW_S) -> None:
+        self._lease, self._renew_s = lease, renew_s
+        self._epoch: int | None = None
         self.sinks = Sinks()
         self._is_blind = False
         self._failure: ShardMergeError | None = None
@@ -84,6 +86,10 @@ class LeaseKeeper:
     def start(self) -> None:
         """Begin to keep it."""
         self._thread.start()
+
+    def compare(self, epoch: int) -> None:
+        """From now on compare the target's writer epoch with this one, which the sink has taken."""
+        self._epoch = epoch
 
     def check(self) -> None:
         """Check that the lease can be kept, and that no other writer was seen.
@@ -112,20 +118,29 @@ class LeaseKeeper:
         was_away, look_at = False, 0.0
         while True:
             try:
-                current = self._lease.renew()
+                replaced = self._renew()
             except (StackError, TargetError) as error:
                 if not was_away:
                     log.warning("lease_lost", error=error)
                 was_away = True
             else:
                 was_away = False
-                if current != self._epoch:
-                    raise taken_over(current, self._epoch)
+                if replaced is not None:
+                    raise replaced
                 if time.monotonic() >= look_at:
                     self._look()
                     look_at = time.monotonic() + _LOOK_S
             if self._stop.wait(self._renew_s):
                 return
+
+    def _renew(self) -> WriterReplaced | None:
+        """Renew the lease; the error when another writer has the epoch."""
+        epoch = self._epoch
+        if epoch is None:
+            self._lease.keep()
+            return None
+        current = self._lease.renew()
+        return None if current == epoch else taken_over(current, epoch)
 
     def _look(self) -> None:
         """Look where standbys wait; what was found last stays when nobody tells it."""

@@ -29,8 +29,17 @@ class Lease(Protocol):
         """
         ...
 
+    def keep(self) -> None:
+        """Keep it, or take it if it is free.
+
+        Raises:
+            TargetError: The target does not answer (``retryable``).
+            ConfigError: This process is not admitted.
+        """
+        ...
+
     def renew(self) -> int:
-        """Keep it, or take it if it is free; returns the current writer epoch.
+        """As ``keep``; returns the current writer epoch, which must have been taken before.
 
         Raises:
             TargetError: The target does not answer (``retryable``).

@@ -105,8 +105,18 @@ class GroupLease:
             self._poll(_POLL_S)
         return self._has_it()
 
+    def keep(self) -> None:
+        """Stay in the group.
+
+        Raises:
+            ConfigError: Kafka refuses this member.
+        """
+        self.connect()
+        self._renew_if_silent()
+        self._poll(0.0)
+
     def renew(self) -> int:
-        """Stay in the group; returns the current writer epoch.
+        """As ``keep``; returns the current writer epoch.
 
         While this process has the lease, no standby takes the next epoch. So the epoch is read
         only when the lease was lost, and once before.
@@ -115,9 +125,7 @@ class GroupLease:
             ConfigError: Kafka refuses this member.
             TargetError: The catalog does not answer.
         """
-        self.connect()
-        self._renew_if_silent()
-        self._poll(0.0)
+        self.keep()
         if self._last_epoch is None or not self._has_it():
             self._last_epoch = self._epoch()
         return self._last_epoch

@@ -5,8 +5,8 @@ Theory of operation:
 1. The lock ends when the connection does. So when the process is killed, the server frees it at
    once, and a waiting sink gets it at once.
 2. A machine that loses power closes no connection. So the connection has a ``wait_timeout`` of
-   ``SILENCE_S`` seconds, and the sink that writes asks something every second (``renew``): the
-   server ends the connection when that stops.
+   ``SILENCE_S`` seconds, and the sink that has the lease asks something every second (``keep``,
+   and ``renew`` from when it writes): the server ends the connection when that stops.
 3. The lease only says when a waiting sink takes over. That the sink before writes nothing more is
    the work of the writer epoch (``control``), which the waiting one takes then. A sink that lost
    the lease, and is alive, tries to take it back. It ends when it sees another epoch.
@@ -100,15 +100,20 @@ class MySqlLease:
             self._shown_as = ""
         return True
 
-    def renew(self) -> int:
+    def keep(self) -> None:
         """Keep the lease alive; take it if this process lacks it and it is free.
-
-        Returns:
-            The current writer epoch.
 
         Raises:
             TargetError: The target does not answer (``retryable``).
         """
+        self.connect()
+        if self._is_held:
+            self._session.query("SELECT 1")
+        else:
+            self._take(0)
+
+    def renew(self) -> int:
+        """As ``keep``; returns the current writer epoch."""
         self.connect()
         if not self._is_held:
             self._take(0)
