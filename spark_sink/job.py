@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from types import FrameType
@@ -121,7 +122,8 @@ def _run_merge(settings: SinkSettings, merge: Merge, stopped: Stopped) -> None:
     role = SinkRole()
     stop_metrics = _serve_metrics(settings, role)
     try:
-        _write_merge(settings, merge, role, stopped)
+        with suppress(_ToldToEnd):
+            _write_merge(settings, merge, role, stopped)
     finally:
         stop_metrics()
     log.info("sink_ended", pipeline=merge.state_name)
@@ -132,17 +134,20 @@ def _write_merge(settings: SinkSettings, merge: Merge, role: SinkRole, stopped: 
     lineage = SinkLineage() if merge.shadow else sink_lineage(pipeline)
     format_ = awaited_record_format(kafka, lambda: stopped.requested)
     target = open_target(settings, merge)
-    if settings.starts_spark_at_once:
-        target.batches.start()
-    # Also checks that the schema-change topics and the ddl topic have one partition each: with
-    # more their records would have no order, and the barrier needs that order.
-    create_topics(kafka, topics.own_topics(pipeline))
     try:
+        if settings.starts_spark_at_once:
+            target.batches.start()
+        # Also checks that the schema-change topics and the ddl topic have one partition each: with
+        # more their records would have no order, and the barrier needs that order.
+        create_topics(kafka, topics.own_topics(pipeline))
         _when_target_answers(target.check_server, stopped)
         if _may_write(settings, pipeline, target, role, stopped):
             keeper = LeaseKeeper(target.lease)
-            keeper.start()
-            try:
+            with ExitStack() as ending:
+                ending.callback(lineage.close)
+                # After everything that writes: a standby begins when it is free.
+                ending.callback(keeper.stop)
+                keeper.start()
                 target.batches.start()
                 epoch = _when_target_answers(partial(_take_over, target), stopped)
                 keeper.compare(epoch)
@@ -151,10 +156,6 @@ def _write_merge(settings: SinkSettings, merge: Merge, role: SinkRole, stopped: 
                 reach("epoch-taken")
                 driving = _Driving(settings, merge, target, format_, role, epoch, lineage)
                 driving.run(keeper, stopped)
-            finally:
-                # After everything that writes: a standby begins when it is free.
-                keeper.stop()
-                lineage.close()
     finally:
         target.close()
 
@@ -239,25 +240,21 @@ class _Driving:
         samples = partial(driver.metrics.samples, per_shard=settings.metrics_per_shard)
         self.role.writes(lambda: [*samples(), *self.lineage.samples()])
         watch = RetentionWatch(kafka, driver.metrics.held_rows, driver.metrics.retention_read)
-        if settings.metrics_port:
-            watch.start()
-        try:
-            with self.lineage.told_of(driver):
-                _run_steps(
-                    driver,
-                    self._check_routes,
-                    pipeline.sink.poll_interval_ms / 1000,
-                    keeper,
-                    stopped,
-                )
-        finally:
+        with ExitStack() as ending:
+            # From the last to the first; each ends, whatever becomes of another.
+            for end in (arrivals.close, tail.close, publisher.close, driver.stop, statements.stop):
+                ending.callback(end)
             if settings.metrics_port:
-                watch.stop()
-            statements.stop()
-            driver.stop()
-            publisher.close()
-            tail.close()
-            arrivals.close()
+                watch.start()
+                ending.callback(watch.stop)
+            ending.enter_context(self.lineage.told_of(driver))
+            _run_steps(
+                driver,
+                self._check_routes,
+                pipeline.sink.poll_interval_ms / 1000,
+                keeper,
+                stopped,
+            )
 
     def _check_routes(self) -> None:
         """Check that no rebuild has changed a route since the routes were read.
@@ -320,18 +317,25 @@ def _take_over(target: Target) -> int:
     return target.state.take_epoch()
 
 
+class _ToldToEnd(Exception):
+    """The sink was told to end while it waited for its target."""
+
+
 def _when_target_answers(ask: Callable[[], _T], stopped: Stopped) -> _T:
     """What ``ask`` returns, waiting for a target that is away.
 
     Raises:
         ConfigError: The target is not what the pipeline file says; nothing was changed there.
+        _ToldToEnd: The sink was told to end meanwhile.
     """
     while True:
         try:
             return ask()
         except TargetError as error:
-            if not error.retryable or stopped.requested:
+            if not error.retryable:
                 raise
+            if stopped.requested:
+                raise _ToldToEnd from error
             log.warning("target_awaited", error=error)
             time.sleep(_RETRY_S)
 

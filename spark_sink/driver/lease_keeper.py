@@ -9,8 +9,6 @@ from collections.abc import Callable
 from shardmerge.connectors.access.lease_names import Sinks
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import (
-    ConfigError,
-    ShardMergeError,
     StackError,
     TargetError,
     WriterReplaced,
@@ -31,7 +29,7 @@ wrote before takes the lease back meanwhile, so that nothing changes hands for n
 
 
 def await_lease(lease: Lease, stopped: Callable[[], bool]) -> bool:
-    """Wait as a standby until the lease is free; returns whether this process has it.
+    """Wait as a standby until the lease is free; returns whether this process is to write.
 
     Args:
         lease: The pipeline's.
@@ -49,7 +47,7 @@ def await_lease(lease: Lease, stopped: Callable[[], bool]) -> bool:
                 time.sleep(_LET_BACK_S)
                 was_away = False
             if lease.wait(_WAIT_S):
-                return True
+                return not stopped()
         except TargetError as error:
             if not error.retryable:
                 raise
@@ -79,7 +77,7 @@ class LeaseKeeper:
         self._epoch: int | None = None
         self.sinks = Sinks()
         self._is_blind = False
-        self._failure: ShardMergeError | None = None
+        self._failure: Exception | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="writer-lease", daemon=True)
 
@@ -97,6 +95,7 @@ class LeaseKeeper:
         Raises:
             WriterReplaced: One was seen.
             ConfigError: What keeps the lease refuses this sink.
+            Exception: Whatever else ended the keeping: nobody would renew the lease.
         """
         if self._failure is not None:
             raise self._failure
@@ -111,7 +110,7 @@ class LeaseKeeper:
     def _run(self) -> None:
         try:
             self._keep()
-        except (ConfigError, WriterReplaced) as error:
+        except Exception as error:
             self._failure = error
 
     def _keep(self) -> None:

@@ -92,6 +92,11 @@ def test_a_standby_that_is_told_to_end_has_no_lease() -> None:
     assert not await_lease(lease, lambda: lease.asked > 2)
 
 
+def test_a_standby_that_is_told_to_end_while_it_gets_the_lease_does_not_write() -> None:
+    lease = ToyLease(1)
+    assert not await_lease(lease, lambda: lease.asked > 0)
+
+
 def test_a_target_that_does_not_admit_the_standby_ends_it() -> None:
     lease = ToyLease(TargetLost("no such user", code="SM-3114"))
     with pytest.raises(TargetLost):
@@ -202,6 +207,20 @@ def test_a_writer_ends_that_is_refused_the_lease(keepers: list[LeaseKeeper]) -> 
     keeper = kept(keepers, ToyLease(7, ConfigError("not admitted", code="SM-6610")))
     wait_for(lambda: not alive("writer-lease"), "end")
     with pytest.raises(ConfigError, match="not admitted"):
+        keeper.check()
+
+
+class Broken(ToyLease):
+    """Fails in a way that nobody expects."""
+
+    def renew(self) -> int:
+        raise RuntimeError("a defect")
+
+
+def test_a_writer_ends_whose_lease_is_not_kept_any_more(keepers: list[LeaseKeeper]) -> None:
+    keeper = kept(keepers, Broken(7))
+    wait_for(lambda: not alive("writer-lease"), "end")
+    with pytest.raises(RuntimeError, match="a defect"):
         keeper.check()
 
 
