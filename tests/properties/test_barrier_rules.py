@@ -19,7 +19,6 @@ from shardmerge.schemas.model.errors import SourceError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import NO_ORIGIN
 from shardmerge.schemas.model.policies import Mode, RenamePolicy
-from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.spark_sink.barrier.applied import CatchUp, Reached, RowProgress
 from shardmerge.spark_sink.barrier.shard_gates import Gate, ShardGates
@@ -251,14 +250,14 @@ def _subjects_do_not_order(patch: pytest.MonkeyPatch) -> None:
 
 
 def _any_watermark_is_a_proof(patch: pytest.MonkeyPatch) -> None:
-    real = applied_module.unapplied_before
+    real = applied_module.unapplied_before_gate
 
-    def careless(shard: ShardId, place: SourcePosition, seen: int, rows: RowProgress) -> str:
+    def careless(shard: ShardGates, gate: Gate, rows: RowProgress) -> str:
         late = replace(rows.watermarks, seen=1 << 40)
-        return real(shard, place, seen, replace(rows, watermarks=late))
+        return real(shard, gate, replace(rows, watermarks=late))
 
     _debts_do_not_wait_for_what_is_read_again(patch)
-    patch.setattr(limits_module, "unapplied_before", careless)
+    patch.setattr(limits_module, "unapplied_before_gate", careless)
 
 
 def _some_ends_prove_as_much_as_all(patch: pytest.MonkeyPatch) -> None:
