@@ -173,7 +173,9 @@ def candidates(kinds: list[ColumnType], joined: ColumnType) -> list[ColumnType]:
         if len(charsets) > 1:
             # Unicode that is joined with something is joined in UTF-8.
             charsets = (charsets | {"utf8mb3", "utf8mb4"}) - {"ucs2", "utf16"}
-        return _texts(tuple(charset for charset in _CHARACTERS if charset in charsets))
+        found = _texts(tuple(charset for charset in _CHARACTERS if charset in charsets))
+        # A VARCHAR becomes no TEXT, not even one of fewer bytes, such as a TINYTEXT.
+        return [t for t in found if joined.name in TEXT_NAMES or t.name not in TEXT_NAMES]
     if joined.is_binary:
         return _byte_types()
     if joined.name == "decimal":
@@ -194,6 +196,7 @@ def test_the_join_holds_every_value_of_every_type(kinds: list[ColumnType]) -> No
 @given(several)
 @example([ColumnType("varchar", 80, charset="utf8mb3"), ColumnType("tinytext", charset="utf8mb4")])
 @example([ColumnType("tinytext", charset="latin1"), ColumnType("text", charset="utf8mb4")])
+@example([ColumnType("varchar", 255, charset="ascii"), ColumnType("varchar", 80, charset="ucs2")])
 def test_no_less_type_would_do(kinds: list[ColumnType]) -> None:
     joined = least_type(kinds)
     if isinstance(joined, ColumnType):
