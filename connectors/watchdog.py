@@ -16,8 +16,9 @@ repaired: ``repair.source_repair``.
 With ``--create`` it also makes the topics and the connectors, beside its own loop and each source
 on its own (``making_watch``). It runs until TERM or INT. A task that fails again at once is
 restarted with growing pauses, up to a minute. One that has failed ten times with the same reason at
-the same place of its binlog is not restarted any more (a purged binlog does not come back): that is
-logged once, and ends when the place or the reason changes. Every restart is logged with its reason.
+the same place of its binlog is given up: that is logged once, and the metrics tell it until it runs
+again. Restarts go on nevertheless, with pauses that grow up to ten minutes: whether Connect reaches
+the source again shows only when a task starts. Every restart is logged with its reason.
 
 When the pipeline file gives a source a higher epoch (``shardmerge source move``), it begins anew
 with the file as it is then.
@@ -148,22 +149,21 @@ class Watchdog:
                 restarts.runs(now_s)
             return repair is not None and self._look_at_unfailed(name, status, repair, now_s)
         self._unseen.discard(name)
+        self.states.given_up(name, is_so=restarts.is_given_up)
         if not restarts.is_due(now_s):
             return False
         reason = status.reason()
         if repair is not None and _WITHOUT_A_PLACE not in reason:
             # Raises if the source is away: no restart helps before it is back.
             repair.source_end()
-            if not restarts.helps(reason, self._rest.offset(name)):
-                self.states.given_up(name)
-                if restarts.gives_up():
-                    log.error(
-                        "connector_given_up",
-                        connector=name,
-                        restarts=restarts.fruitless,
-                        reason=reason,
-                    )
-                return False
+            if not restarts.helps(reason, self._rest.offset(name)) and restarts.gives_up():
+                log.error(
+                    "connector_given_up",
+                    connector=name,
+                    restarts=restarts.fruitless,
+                    reason=reason,
+                )
+            self.states.given_up(name, is_so=restarts.is_given_up)
         restarts.begun(now_s)
         try:
             outcome = self._attend(name, status, repair)

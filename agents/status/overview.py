@@ -28,7 +28,7 @@ _RESUME = (
     "curl -X PUT http://CONNECT:8083/connectors/{state.name}/resume" + _DOCS
 )
 _RESTART = (
-    "remove the cause. The watchdog then restarts what failed, and without a watchdog this does: "
+    "remove the cause. The watchdog restarts what failed within ten minutes, and this at once: "
     "shardmerge connect restart {state.source} --pipeline FILE" + _DOCS
 )
 _MAKE = "make it: shardmerge connect apply --pipeline FILE" + _DOCS

@@ -47,11 +47,11 @@ class ConnectorStates:
     def restarted(self, name: str) -> None:
         """The watchdog restarted or repaired it."""
         known = self._seen[name]
-        self._seen[name] = replace(known, restarts=known.restarts + 1, is_given_up=False)
+        self._seen[name] = replace(known, restarts=known.restarts + 1)
 
-    def given_up(self, name: str) -> None:
-        """The watchdog does not restart it any more."""
-        self._seen[name] = replace(self._seen[name], is_given_up=True)
+    def given_up(self, name: str, *, is_so: bool) -> None:
+        """Whether the watchdog expects nothing of restarts of a failed connector any more."""
+        self._seen[name] = replace(self._seen[name], is_given_up=is_so)
 
     def samples(self) -> Iterator[Sample]:
         """The metrics of all connectors."""

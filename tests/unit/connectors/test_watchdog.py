@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import pytest
 
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.formats.connector_status import ConnectorStatus
+from shardmerge.connectors.metrics import catalog
 from shardmerge.connectors.repair.source_repair import SourceRepair
 from shardmerge.connectors.repair.statement_repair import Attended
 from shardmerge.connectors.watchdog import Watchdog
@@ -150,23 +152,65 @@ def test_a_source_that_is_away_is_awaited_and_not_counted(
     assert watchdog.look(30.0) == ("c",)
 
 
-def test_ten_fruitless_restarts_are_given_up_once_until_the_offset_moves(
+def test_ten_fruitless_restarts_are_told_once_until_the_offset_moves(
     worker: Worker, rest: ConnectRest, caplog: pytest.LogCaptureFixture
 ) -> None:
     worker.on("GET", "/connectors/c/status", FAILED)
     worker.on("GET", "/connectors/c/offsets", offset(4))
-    repair = Repair()
-    watchdog = watchdog_of(rest, repair)
+    watchdog = watchdog_of(rest, Repair())
 
-    restarts = [n for n in range(20) if watchdog.look(100.0 * n)]
-    assert restarts == list(range(10)) and len(repair.asked) == 10
+    for now_s in range(0, 20_000, 600):
+        assert watchdog.look(float(now_s)) == ("c",)
     assert caplog.text.count("connector_given_up connector=c restarts=10") == 1
     assert "no such binlog file" in caplog.text
 
     worker.on("GET", "/connectors/c/offsets", offset(5))
-    restarts = [n for n in range(20, 40) if watchdog.look(100.0 * n)]
-    assert restarts == list(range(20, 30)) and len(repair.asked) == 20
+    for now_s in range(30_000, 50_000, 600):
+        watchdog.look(float(now_s))
     assert caplog.text.count("connector_given_up") == 2
+
+
+def test_a_connector_that_was_given_up_comes_back_by_itself(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    """Connect could not reach the source for hours."""
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    watchdog = watchdog_of(rest, Repair())
+
+    restarts = [n for n in range(0, 3_000, 10) if watchdog.look(float(n))]
+
+    pauses = [after - before for before, after in itertools.pairwise(restarts)]
+    assert pauses[-7:] == [60, 120, 240, 480, 600, 600, 600]
+
+
+def test_that_a_connector_is_given_up_is_told_until_it_runs(
+    worker: Worker, rest: ConnectRest
+) -> None:
+    worker.on("GET", "/connectors/c/status", FAILED)
+    worker.on("GET", "/connectors/c/offsets", offset(4))
+    watchdog = watchdog_of(rest, Repair())
+    told = {}
+    for now_s in range(0, 3_000, 10):
+        watchdog.look(float(now_s))
+        told[now_s] = given_up(watchdog)
+    first = next(now_s for now_s, is_so in told.items() if is_so)
+    assert 300 < first < 600
+    assert all(told[now_s] for now_s in range(first, 3_000, 10))
+
+    worker.on("GET", "/connectors/c/status", RUNNING)
+    watchdog.look(3_000.0)
+    assert not given_up(watchdog)
+
+    # It failed in the same way right after the restart: told at once, not at the next restart.
+    worker.on("GET", "/connectors/c/status", FAILED)
+    assert watchdog.look(3_001.0) == ()
+    assert given_up(watchdog)
+
+
+def given_up(watchdog: Watchdog) -> bool:
+    samples = watchdog.states.samples()
+    return any(s.value for s in samples if s.family is catalog.CONNECTOR_GIVEN_UP)
 
 
 def test_a_connector_that_is_left_is_not_restarted_and_not_given_up(

@@ -29,16 +29,17 @@ def test_a_state_replaces_the_one_before_and_tasks_are_counted() -> None:
     assert found[catalog.WATCHDOG_LOOK.name, "c"] == 2.0
 
 
-def test_what_is_given_up_ends_with_a_restart_or_when_it_runs() -> None:
+def test_what_is_given_up_ends_when_that_is_said_or_when_it_runs() -> None:
     given_up = (catalog.CONNECTOR_GIVEN_UP.name, "c")
     states = ConnectorStates(["c"])
     states.seen("c", "FAILED", [], 1.0)
-    states.given_up("c")
+    states.given_up("c", is_so=True)
     states.seen("c", "RUNNING", ["FAILED"], 2.0)
-    assert values(states)[given_up] == 1
     states.restarted("c")
+    assert values(states)[given_up] == 1
+    states.given_up("c", is_so=False)
     assert values(states)[given_up] == 0
-    states.given_up("c")
+    states.given_up("c", is_so=True)
     states.seen("c", "RUNNING", ["RUNNING"], 3.0)
     assert values(states)[given_up] == 0
     assert values(states)[catalog.CONNECTOR_RESTARTS.name, "c"] == 1
