@@ -32,6 +32,9 @@ whose epoch is not 0 has it; the connector is told to put it there (``source_con
 UNREAD_FIELD = "shardmerge_unread"
 """In a record that a repair wrote: why the statement's tables are not known after it."""
 
+OWN_VERSION = "shardmerge"
+"""What a record that a repair wrote has in place of Debezium's version."""
+
 _CUT_INDEX = re.compile(r"UNIQUE\b", re.IGNORECASE)
 
 _HINT = (
@@ -95,6 +98,7 @@ class SchemaChangeEvent:
         gtid: Of the statement's transaction, which it has on every server; "" when the source
             gives none.
         unread: Why the statement's tables are not known after it; "" when they are known.
+        is_own: Whether a repair of ours wrote the record, and not Debezium.
     """
 
     source: str
@@ -108,6 +112,7 @@ class SchemaChangeEvent:
     ts_ms: int
     gtid: str = ""
     unread: str = ""
+    is_own: bool = False
 
     def named_shards(self) -> tuple[ShardId, ...]:
         """The tables that the record names outside of its DDL text, in its order."""
@@ -174,6 +179,7 @@ def _read(offset: int, document: Mapping[str, Any]) -> SchemaChangeEvent:
         ts_ms=_integer(document, "ts_ms") if document.get("ts_ms") is not None else 0,
         gtid=_text(source, "gtid", optional=True),
         unread=_text(document, UNREAD_FIELD, optional=True),
+        is_own=source.get("version") == OWN_VERSION,
     )
 
 

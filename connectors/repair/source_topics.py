@@ -14,7 +14,12 @@ from typing import Any
 from shardmerge.connectors.binlog.binlog_events import Statement
 from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.clock import now_ms
-from shardmerge.connectors.debezium.envelope import EPOCH_FIELD, UNREAD_FIELD, schema_change_event
+from shardmerge.connectors.debezium.envelope import (
+    EPOCH_FIELD,
+    OWN_VERSION,
+    UNREAD_FIELD,
+    schema_change_event,
+)
 from shardmerge.connectors.debezium.signals import snapshot_signal
 from shardmerge.connectors.debezium.source_config import schema_history_topic
 from shardmerge.connectors.kafka.record_formats import json_of_connectors
@@ -81,6 +86,7 @@ class SourceTopics:
         """
         gtids: dict[str, tuple[str, int]] = {}
         positions = set()
+        only_own: dict[str | tuple[str, int], bool] = {}
         for extent in self._reader.extents((self._changes,)):
             begin = max(extent.begin, extent.end - _TAIL)
             for stored in self._reader.records(replace(extent, begin=begin)):
@@ -92,10 +98,13 @@ class SourceTopics:
                 positions.add(place)
                 if event.gtid:
                     gtids[event.gtid] = place
+                id_ = event.gtid or place
+                only_own[id_] = event.is_own and only_own.get(id_, True)
         recorded = {
             (r.offset.file, r.offset.pos) for r in self.history() if not (r.snapshot or r.is_own)
         }
-        return Delivered(gtids, frozenset(positions), frozenset(recorded))
+        own = frozenset(id_ for id_, is_so in only_own.items() if is_so)
+        return Delivered(gtids, frozenset(positions), frozenset(recorded), own)
 
     def add_history(self, values: Iterable[bytes]) -> None:
         """Write records behind the schema history.
@@ -154,7 +163,7 @@ def _schema_change(
     source: Source, statement: Statement, ts_ms: int, snapshot: str = "false"
 ) -> Mapping[str, Any]:
     block = {
-        "version": "shardmerge",
+        "version": OWN_VERSION,
         "connector": source.flavour,
         "name": source.name,
         "ts_ms": ts_ms,

@@ -6,8 +6,9 @@
    the statement again, with the smallest queue, until all of them are delivered: a task that fails
    loses what it has read and not sent. Where only records of statements are lost, they are written
    instead.
-3. The statement goes to the source's schema-change topic, its tables to the schema history, and
-   the connector's offset behind it.
+3. The statement's tables go to the schema history, the statement to the source's schema-change
+   topic, and the connector's offset behind it. In this order: if the repair ends in between, the
+   connector fails at the statement again, the repair is repeated, and tells the same tables.
 
 If nobody can tell the tables after it, the statement's record says so. Then the tracker holds their
 shards, and the connector leaves the tables out (``left_out``) until the server can be asked
@@ -231,6 +232,8 @@ class StatementRepair:
         try:
             return [described_table(name, tables.table(name)) for name in names]
         except SourceError as error:
+            if told_already := self._told_already(statement, names):
+                return told_already
             binlog = self._connector.binlog
             told = self._connector.ask_server(
                 names, lambda: binlog.logged(statement.file, statement.end)
@@ -243,6 +246,26 @@ class StatementRepair:
                         code="SM-4503",
                     ) from error
             return [table for table in told.values() if isinstance(table, TableDescription)]
+
+    def _told_already(
+        self, statement: Statement, names: Sequence[TableName]
+    ) -> list[TableDescription]:
+        """The tables as the same repair told them before it was interrupted; empty if it did not.
+
+        Its record of the statement, which the tracker has, says that they are known. Where they
+        were not known, it made Debezium forget all of them.
+        """
+        place = f"{statement.file}:{statement.pos}"
+        texts = {
+            record.table: record.text
+            for record in self._connector.topics.history()
+            if record.is_own and record.statement == place
+        }
+        told = [TableDescription(name, "") for name in names]
+        if not all(table.id in texts for table in told):
+            return []
+        told = [replace(table, text=texts[table.id]) for table in told]
+        return [] if all(table.text.startswith("DROP ") for table in told) else told
 
     def _with_records(self, stand: Stand, behind: Behind) -> tuple[Stand, Gap]:
         """The gap before the statement, once lost records of statements are written.
@@ -293,17 +316,23 @@ class StatementRepair:
         return self.stand_before(failure_of(trace_of(status)))
 
     def _put_behind(self, stand: Stand, behind: Behind, passed: Sequence[Statement]) -> None:
-        """Write down what the statement made, and put the connector's offset behind it."""
+        """Write down what the statement made, and put the connector's offset behind it.
+
+        Until the offset is set, each step can be repeated. The record comes behind the tables, so
+        that a repeated repair finds what it told of them, and before the offset: no row behind the
+        statement may come without it.
+        """
         connector, statement = self._connector, stand.statement
-        if not stand.delivered.has(statement):
-            connector.topics.add_statement(statement, behind.unread)
         target = offset_past(stand.offset, statement, passed)
         connector.topics.add_history(
             connector.corrections(target, lambda record: is_of_one(record, passed))
         )
         connector.tell(target, behind.told, f"{statement.file}:{statement.pos}")
         if behind.left_out:
-            connector.config.leave_out((*connector.config.left_out(), *behind.left_out))
+            left_out = (*connector.config.left_out(), *behind.left_out)
+            connector.config.leave_out(tuple(dict.fromkeys(left_out)))
+        if not stand.delivered.has(statement):
+            connector.topics.add_statement(statement, behind.unread)
         connector.rest.set_offset(connector.name, connector.source.name, target.values)
         connector.go_on()
 

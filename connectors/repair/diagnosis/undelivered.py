@@ -22,11 +22,15 @@ class Delivered:
         positions: ``(file, pos)`` of all statements with a record there, with or without a GTID.
         recorded: Places of the statements in the schema history, as ``Statement.recorded``.
             Debezium has read these, but their records may be lost.
+        own: GTIDs, or ``(file, pos)`` without one, of statements whose record a repair wrote, and
+            not Debezium too. Such a record does not show that Debezium has read the statement: the
+            repair may have ended before it put the connector's offset behind it.
     """
 
     gtids: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     positions: frozenset[tuple[str, int]] = frozenset()
     recorded: frozenset[tuple[str, int]] = frozenset()
+    own: frozenset[str | tuple[str, int]] = frozenset()
 
     def has(self, statement: Statement) -> bool:
         """Whether a statement's record is in the schema-change topic."""
@@ -36,7 +40,10 @@ class Delivered:
 
     def is_read(self, statement: Statement) -> bool:
         """Whether Debezium has read the statement without failing at it."""
-        return self.has(statement) or statement.recorded in self.recorded
+        if statement.recorded in self.recorded:
+            return True
+        id_ = statement.gtid or (statement.file, statement.pos)
+        return self.has(statement) and id_ not in self.own
 
 
 def is_failed_statement(statement: Statement, told: str, delivered: Delivered) -> bool:
