@@ -24,13 +24,15 @@ from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.connectors.kafka.record_sender import RecordSender
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
-from shardmerge.connectors.watch_loop import look_until
+from shardmerge.connectors.watch_loop import look_until, tell
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 log = logger(__name__)
 _SEND_TIMEOUT_S = 10.0
+_WATCHED = "rereads"
+"""What the log calls them."""
 
 
 class RereadWatch:
@@ -70,6 +72,8 @@ class RereadWatch:
     def look(self, now_s: float) -> tuple[tuple[str, Remedy], ...]:
         """Read what is new and apply the remedies that are due.
 
+        If a source does not answer, the others get their remedies nevertheless.
+
         Args:
             now_s: A monotonic clock's time.
 
@@ -77,31 +81,48 @@ class RereadWatch:
             Each source that got a remedy, with it.
 
         Raises:
-            StackError: Kafka or Connect does not answer; nothing is lost, the next look goes on.
+            StackError: Kafka, Connect or a source does not answer; nothing is lost, the next look
+                goes on.
         """
         for record in self._new_records():
             self._take(record, now_s)
         self._open_again()
         applied = []
+        first: Exception | None = None
         for source, remedy, requests in tuple(self._requests.due(now_s)):
-            connector = self._connectors.get(source)
-            status = connector and self._rest.status(connector)
-            # The watchdog looks after a failed connector; a paused or deleted one answers later.
-            if not connector or not status or not status.is_running:
-                continue
-            repair = self._repairs[connector]
-            if repair.is_at_work or self._is_busy(source, repair):
-                continue
-            if remedy is Remedy.RESTART:
-                repair.restart()
-            else:
-                self._send(requests)
-            self._reading.pop(source, None)
-            self._requests.tried(source, remedy, now_s)
-            tables = [request.table for request in requests]
-            log.warning("reread_unanswered", source=source, tables=tables, remedy=remedy)
-            applied.append((source, remedy))
+            try:
+                if self._apply(source, remedy, requests, now_s):
+                    applied.append((source, remedy))
+            except Exception as error:
+                if first is None:
+                    first = error
+                else:
+                    tell(error, _WATCHED)
+        if first is not None:
+            raise first
         return tuple(applied)
+
+    def _apply(
+        self, source: str, remedy: Remedy, requests: tuple[Request, ...], now_s: float
+    ) -> bool:
+        """Apply a remedy if its source's connector is idle; whether that was done."""
+        connector = self._connectors.get(source)
+        status = connector and self._rest.status(connector)
+        # The watchdog looks after a failed connector; a paused or deleted one answers later.
+        if not connector or not status or not status.is_running:
+            return False
+        repair = self._repairs[connector]
+        if repair.is_at_work or self._is_busy(source, repair):
+            return False
+        if remedy is Remedy.RESTART:
+            repair.restart()
+        else:
+            self._send(requests)
+        self._reading.pop(source, None)
+        self._requests.tried(source, remedy, now_s)
+        tables = [request.table for request in requests]
+        log.warning("reread_unanswered", source=source, tables=tables, remedy=remedy)
+        return True
 
     def _open_again(self) -> None:
         """Send a connector's requests again after it was stopped for a reading of whole tables.
@@ -129,7 +150,7 @@ class RereadWatch:
 
     def run(self, stop: threading.Event, interval_s: float = 3.0) -> None:
         """Look again and again until ``stop`` is set; what does not answer is awaited."""
-        look_until(stop, self.look, interval_s, "rereads")
+        look_until(stop, self.look, interval_s, _WATCHED)
         self.close()
 
     def _new_records(self) -> Iterator[StoredRecord]:
