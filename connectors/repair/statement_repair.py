@@ -299,7 +299,9 @@ class StatementRepair:
             return True
         if gap.partial is None:
             return False
-        return self._connector.binlog.number_of_rows(gap.partial) > stand.offset.row
+        rows = self._connector.binlog.number_of_rows(gap.partial)
+        # If they cannot be counted, the connector is to get behind them.
+        return rows is None or rows > stand.offset.row
 
     def _deliver_more(self) -> Stand | None:
         """Let the connector run up to its statement again; None when it gets past it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,13 +9,12 @@ from typing import Any
 import pymysql
 from pymysql.cursors import Cursor, DictCursor
 from pymysqlreplication import event, row_event
-from pymysqlreplication.exceptions import StatusVariableMismatch
 
 from shardmerge.connectors.access.mysql import Server, mysql_error, show_status
 from shardmerge.connectors.binlog.binlog_changes import BinlogEnd, Change, ChangedRow, LoggedText
 from shardmerge.schemas.ddl.changes import TableName
 
-from .source_binlog import binlog_cursor, binlog_stream, text_of
+from .source_binlog import UNDECODABLE, binlog_cursor, binlog_stream, text_of
 
 _ROWS = (row_event.WriteRowsEvent, row_event.UpdateRowsEvent, row_event.DeleteRowsEvent)
 _CHANGES_NOTHING = (
@@ -33,9 +31,6 @@ _HARMLESS = frozenset(
      _TRANSACTION_CONTEXT, _VIEW_CHANGE}
 )  # fmt: skip
 """Events that the library has no class for, and that change no row."""
-_UNDECODABLE = (
-    ValueError, LookupError, TypeError, NotImplementedError, struct.error, StatusVariableMismatch,
-)  # fmt: skip
 _OF_SERVER = ("server_uuid", "hostname", "port", "server_id")
 
 
@@ -111,7 +106,7 @@ class RowChanges:
             yield from self._changes(place, table)
         except pymysql.MySQLError as error:
             raise BinlogUnreadable(mysql_error(error)) from error
-        except _UNDECODABLE as error:
+        except UNDECODABLE as error:
             raise BinlogUnreadable(f"an event is not understood: {error!r}") from error
 
     def _changes(self, place: BinlogEnd, table: TableName) -> Iterator[Change]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 import pymysql
 from pymysql.cursors import Cursor
 from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.exceptions import StatusVariableMismatch
 from pymysqlreplication.row_event import (
     DeleteRowsEvent,
     OptionalMetaData,
@@ -45,6 +47,10 @@ _GTIDS_BEFORE, _FIRST_EVENTS = ("Previous_gtids", "Gtid_list"), 3
 """What tells the transactions of the files before, and among how many events it is: MariaDB's file
 begins with its format, then perhaps its encryption."""
 _NO_TABLE = 1146
+UNDECODABLE = (
+    ValueError, LookupError, TypeError, NotImplementedError, struct.error, StatusVariableMismatch,
+)  # fmt: skip
+"""What the library raises at an event, or at a value, that it cannot decode."""
 _FIRST_ID = 1 << 30
 """A replica that reads here has a number by chance, from this one on to twice as much."""
 C = TypeVar("C", bound=Cursor)
@@ -175,8 +181,8 @@ class SourceBinlog:
             row = cursor.fetchone()
         return None if row is None else str(row[1])
 
-    def number_of_rows(self, event: RowsEvent) -> int:
-        """How many rows an event holds.
+    def number_of_rows(self, event: RowsEvent) -> int | None:
+        """How many rows an event holds; None if a value in it cannot be decoded.
 
         Args:
             event: Of this server's binlog.
@@ -199,6 +205,8 @@ class SourceBinlog:
                         break
         except pymysql.MySQLError as error:
             raise _unreadable(source, error) from error
+        except UNDECODABLE:
+            return None
         raise StackError(
             f"source {source.name}: no rows event ends at {event.file}:{event.end}",
             hint="the server's binlog is not the one that the connector reads",

@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import pytest
 
-from shardmerge.connectors.binlog.binlog_events import Logged, Statement
+from shardmerge.connectors.binlog.binlog_events import Logged, RowsEvent, Statement
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.envelope import schema_change_event
 from shardmerge.connectors.formats.stored_record import Extent, StoredRecord
 from shardmerge.connectors.repair import source_topics
 from shardmerge.connectors.repair.diagnosis.failures import FailedAt, failure_of
 from shardmerge.connectors.repair.schema_history.left_out import left_out_of
-from shardmerge.connectors.repair.source_connector import SourceConnector
+from shardmerge.connectors.repair.source_connector import SourceConnector, Stand
 from shardmerge.connectors.repair.statement_repair import Attended, StatementRepair
 from shardmerge.schemas.ddl.changes import TableName
 from shardmerge.schemas.model.errors import StackError
@@ -65,6 +65,7 @@ class Line:
         fails_at: The step that fails once.
         is_done: Whether it fails after its effect: a kill, or an answer that was lost.
         kept: Topic → values of its records.
+        rows: How many rows each event has; None if they cannot be counted.
     """
 
     ahead: Sequence[Logged]
@@ -74,6 +75,7 @@ class Line:
     config: dict[str, str] = field(default_factory=dict)
     offset: dict[str, Any] = field(default_factory=dict)
     created: Mapping[str, str] = field(default_factory=dict)
+    rows: int | None = None
 
     def fail_at(self, step: str, *, is_done: bool) -> None:
         if step == self.fails_at and is_done == self.is_done:
@@ -132,6 +134,9 @@ class Line:
 
     def logged(self, file: str, pos: int, gtid: str = "") -> Iterator[Logged]:
         yield from (item for item in self.ahead if item.pos >= pos)
+
+    def number_of_rows(self, event: RowsEvent) -> int | None:
+        return self.rows
 
     def create_table(self, name: TableName) -> str | None:
         return self.created.get(name.table)
@@ -279,3 +284,24 @@ def test_a_statement_that_debezium_has_read_is_not_the_failed_one() -> None:
     topics_of.add_statement(earlier)
     stand = StatementRepair(found.connector()).stand_before(FAILURE)
     assert stand is not None and stand.statement.sql == KNOWN
+
+
+@pytest.mark.parametrize(("rows", "rounds"), [(2, 0), (3, 1), (None, 1)])
+def test_rows_that_cannot_be_counted_are_awaited(
+    monkeypatch: pytest.MonkeyPatch, rows: int | None, rounds: int
+) -> None:
+    """The connector has delivered two rows of an event before the statement."""
+    begun = RowsEvent(FILE, 300, 400, 200, 2, f"{UUID}:4", "app.t")
+    found = line(KNOWN)
+    found.ahead, found.rows = [begun, *found.ahead], rows
+    found.offset = {"file": FILE, "pos": 200, "gtids": f"{UUID}:1-3", "event": 2, "row": 2}
+    waited = []
+
+    def behind_the_event(repair: StatementRepair) -> Stand | None:
+        waited.append(repair)
+        found.offset = {"file": FILE, "pos": 400, "gtids": f"{UUID}:1-4"}
+        return repair.stand_before(FAILURE)
+
+    monkeypatch.setattr(StatementRepair, "_deliver_more", behind_the_event)
+    assert repaired(found) is Attended.REPAIRED
+    assert len(waited) == rounds
