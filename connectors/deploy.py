@@ -18,12 +18,13 @@ from shardmerge.connectors.debezium.source_config import (
     epoch_of,
     keeping_snapshot,
 )
-from shardmerge.connectors.debezium.unread_types import refuse_unread
+from shardmerge.connectors.debezium.unread_types import refuse_compressed_binlog, refuse_unread
 from shardmerge.connectors.formats.connector_status import ConnectorStatus
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.connectors.repair.marked_config import MARK
 from shardmerge.connectors.repair.schema_history.left_out import leaving_out, left_out_of
 from shardmerge.connectors.sources.signal_table import (
+    compresses,
     prepare_signal_table,
     reading_settings,
     unread_by_debezium,
@@ -97,8 +98,9 @@ def make_or_change(pipeline: Pipeline, source: Source, rest: ConnectRest) -> Don
 
     Raises:
         StackError: Connect or the source cannot be reached, exactly-once delivery is off, Connect
-            refuses the configuration, the user may not write the signal table, or a connector is to
-            be made and the source has tables that Debezium cannot read.
+            refuses the configuration, the user may not write the signal table, the source
+            compresses its binlog, or a connector is to be made and the source has tables that
+            Debezium cannot read.
         ConfigError: The source's server is of another flavour or version, or has other SQL modes,
             than the pipeline file says; or see ``configuration``.
     """
@@ -108,6 +110,7 @@ def make_or_change(pipeline: Pipeline, source: Source, rest: ConnectRest) -> Don
         return Done.LEFT
     real = reading_settings(pipeline, source)
     refuse_differences(f"source {source.name}", source_differences(source, *real))
+    refuse_compressed_binlog(source, is_compressed=compresses(pipeline, source))
     config = configuration(pipeline, source, rest)
     check_worker(rest, config)
     if before is None:
@@ -183,8 +186,8 @@ def prepare_sources(pipeline: Pipeline) -> None:
     Safe to call again, while the connectors run, too.
 
     Raises:
-        StackError: Kafka or a source cannot be reached, its user may not write its signal table, or
-            it has tables that Debezium cannot read.
+        StackError: Kafka or a source cannot be reached, its user may not write its signal table, it
+            compresses its binlog, or it has tables that Debezium cannot read.
         ConfigError: A source's server is of another flavour or version, or has other SQL modes,
             than the pipeline file says.
     """
@@ -192,5 +195,6 @@ def prepare_sources(pipeline: Pipeline) -> None:
     for source in pipeline.sources:
         real = reading_settings(pipeline, source)
         refuse_differences(f"source {source.name}", source_differences(source, *real))
+        refuse_compressed_binlog(source, is_compressed=compresses(pipeline, source))
         refuse_unread(source, unread_by_debezium(pipeline, source))
         prepare_signal_table(pipeline, source)

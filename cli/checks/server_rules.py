@@ -11,6 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from shardmerge.connectors.debezium.unread_types import (
+    COMPRESSED_BINLOG,
+    LOST_ROWS,
+    UNCOMPRESSED_BINLOG,
+)
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Keyless
 from shardmerge.schemas.model.server_context import ServerContext
@@ -71,6 +76,9 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 code="SM-6103",
             )
         )
+    if source.flavour == "mariadb" and variables.get("log_bin_compress", "").upper() == "ON":
+        text = f"{LOST_ROWS}; {UNCOMPRESSED_BINLOG}"
+        found.append(Finding(where, text, code=COMPRESSED_BINLOG))
     if source.flavour == "mariadb" and variables.get("gtid_domain_id") == "0":
         found.append(
             Finding(

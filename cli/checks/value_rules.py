@@ -10,8 +10,10 @@ from functools import partial
 from typing import TypeAlias
 
 from shardmerge.connectors.debezium.unread_types import (
+    COMPRESSED,
     NO_END,
     OTHER_TYPE,
+    UNCOMPRESSED,
     UNVERSIONED,
     VERSIONED,
     Unread,
@@ -151,6 +153,8 @@ def unread_findings(source: Source, unread: Unread) -> list[Finding]:
         found.append(f"{_some(unread.columns)}: {NO_END}, {later}; {OTHER_TYPE}")
     if unread.versioned:
         found.append(f"{_some(unread.versioned)} {VERSIONED}; {UNVERSIONED}")
+    if unread.compressed:
+        found.append(f"{_some(unread.compressed)} {COMPRESSED}; {UNCOMPRESSED}")
     return [Finding(f"source {source.name}", text, code="SM-6109") for text in found]
 
 

@@ -15,7 +15,7 @@ from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import SIGNAL_TABLE, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline, Source
 
-from .unread_tables import unread_tables
+from .unread_tables import compresses_binlog, unread_tables
 
 _NO_DATABASE = 1044
 _DENIED = (_NO_DATABASE, 1142)
@@ -127,6 +127,21 @@ def unread_by_debezium(pipeline: Pipeline, source: Source, timeout_s: int = 10) 
     database = signal_database(pipeline, source)
     with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
         return unread_tables(cursor, source)
+
+
+def compresses(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> bool:
+    """Whether a source's server compresses its binlog so that Debezium passes over it.
+
+    Only MariaDB does: Debezium reads the compressed transactions of MySQL.
+
+    Raises:
+        StackError: The server cannot be reached or refuses.
+    """
+    if source.flavour != "mariadb":
+        return False
+    database = signal_database(pipeline, source)
+    with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
+        return compresses_binlog(cursor)
 
 
 def _table(database: str) -> str:

@@ -27,4 +27,17 @@ def unread_tables(cursor: Cursor, source: Source) -> Unread:
         " WHERE table_type = 'SYSTEM VERSIONED' ORDER BY 1, 2"
     )
     names = [name for name in cursor.fetchall() if source.reads_table(*name)]
-    return Unread(columns, tuple(f"{database}.{table}" for database, table in names))
+    versioned = tuple(f"{database}.{table}" for database, table in names)
+    # The values of an ENUM or SET are a part of its type, too.
+    cursor.execute(
+        "SELECT table_schema, table_name, column_name FROM information_schema.columns"
+        " WHERE column_type LIKE '%COMPRESSED*/%' AND data_type NOT IN ('enum', 'set')"
+        " ORDER BY 1, 2, ordinal_position"
+    )
+    return Unread(columns, versioned, tuple(".".join(name) for name in cursor.fetchall()))
+
+
+def compresses_binlog(cursor: Cursor) -> bool:
+    """Whether a MariaDB server compresses the events of its binlog now."""
+    cursor.execute("SHOW GLOBAL VARIABLES LIKE 'log_bin_compress'")
+    return any(str(value).upper() in ("ON", "1") for _, value in cursor.fetchall())

@@ -74,6 +74,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     monkeypatch.setattr(deploy, "reading_settings", reading_settings)
     for name in ("check_values", "create_topics", "check_worker", "check_connector"):
         monkeypatch.setattr(deploy, name, lambda *_: None)
+    monkeypatch.setattr(deploy, "compresses", lambda *_: False)
     for name in ("unread_by_debezium", "refuse_unread", "prepare_signal_table"):
         monkeypatch.setattr(deploy, name, lambda *_: None)
     monkeypatch.setattr(making_watch, "prepare_signal_table", lambda *_: None)
@@ -194,3 +195,14 @@ def test_apply_leaves_a_marked_connector_deploys_the_others_and_says_so() -> Non
         deploy_connectors(PIPELINE, cluster.rest)
     assert raised.value.code == "SM-4312"
     assert cluster.configs == {"p.s1": marked, "p.s2": WANTED["s2"]}
+
+
+def test_a_source_that_compresses_its_binlog_gets_no_connector(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(deploy, "compresses", lambda _, source: source.name == "s1")
+    cluster = Cluster()
+    with closing(Making(cluster)) as making:
+        making.watch.look(0.0)
+        assert making.watch.unfinished() == ("s1",)
+    assert "SM-6114" in caplog.text and "log_bin_compress is ON" in caplog.text

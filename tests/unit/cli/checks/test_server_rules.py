@@ -57,6 +57,15 @@ def test_a_mariadb_whose_replica_could_not_take_over_is_told_of() -> None:
     assert source_findings(source, {**maria, "gtid_domain_id": "7"}) == []
 
 
+def test_a_mariadb_that_compresses_its_binlog_is_a_fault() -> None:
+    source = replace(SOURCE, flavour="mariadb", version="10.11")
+    maria = {**GOOD, "version": "10.11.6-MariaDB", "log_bin_compress": "OFF"}
+    assert source_findings(source, maria) == []
+    (finding,) = source_findings(source, {**maria, "log_bin_compress": "ON"})
+    assert finding.text.startswith("log_bin_compress is ON")
+    assert finding.fault and finding.code == "SM-6114"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "text", "fault"),
     [

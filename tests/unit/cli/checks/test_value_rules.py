@@ -100,8 +100,9 @@ def test_a_column_that_is_left_out_is_no_finding_whatever_its_case() -> None:
 
 def test_tables_that_debezium_cannot_read_are_a_fault() -> None:
     assert unread_findings(SOURCE, Unread()) == []
-    unread = Unread(("app.t.ip (INET6)", "app.u.ip (INET4)"), ("app.v",))
-    columns, versioned = unread_findings(SOURCE, unread)
-    assert columns.fault and versioned.fault
+    unread = Unread(("app.t.ip (INET6)", "app.u.ip (INET4)"), ("app.v",), ("other.w.text",))
+    columns, versioned, compressed = unread_findings(SOURCE, unread)
+    assert columns.fault and versioned.fault and compressed.fault
+    assert compressed.text.startswith("other.w.text ends the connector: it is COMPRESSED")
     assert columns.text.startswith("app.t.ip (INET6) and 1 more: Debezium 3.5.0 cannot read")
     assert versioned.text.startswith("app.v is system-versioned: ")

@@ -1,4 +1,4 @@
-"""A first snapshot that could not end is refused."""
+"""A connector that could not go on, or would lose rows, is refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardmerge.connectors.debezium.unread_types import Unread, refuse_unread
+from shardmerge.connectors.debezium.unread_types import (
+    Unread,
+    refuse_compressed_binlog,
+    refuse_unread,
+)
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.pipeline.settings import Source
 
@@ -26,3 +30,21 @@ def test_a_source_that_takes_no_snapshot_may_have_such_columns_but_no_versioned_
     refuse_unread(never, COLUMNS)
     with pytest.raises(StackError, match=r"source s1: app\.v is system-versioned"):
         refuse_unread(never, Unread(versioned=("app.v",)))
+
+
+def test_a_compressed_column_is_refused_whatever_the_snapshot() -> None:
+    for source in (SOURCE, replace(SOURCE, snapshot_mode="never")):
+        with pytest.raises(
+            StackError, match=r"source s1: app\.t\.text ends .* COMPRESSED"
+        ) as refused:
+            refuse_unread(source, Unread(compressed=("app.t.text",)))
+        assert refused.value.code == "SM-4407"
+        assert "MODIFY" in refused.value.hint
+
+
+def test_a_compressed_binlog_is_refused() -> None:
+    refuse_compressed_binlog(SOURCE, is_compressed=False)
+    with pytest.raises(StackError, match="source s1: log_bin_compress is ON") as refused:
+        refuse_compressed_binlog(SOURCE, is_compressed=True)
+    assert refused.value.code == "SM-6114"
+    assert "SET GLOBAL log_bin_compress = OFF" in refused.value.hint
