@@ -12,6 +12,7 @@ from shardmerge.connectors.binlog.source_offset import SourceOffset
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.connect.exact_values import check_values
 from shardmerge.connectors.connect.exactly_once import check_connector, check_worker
+from shardmerge.connectors.connect.shared_topics import check_shared_topics
 from shardmerge.connectors.debezium.connector_names import connector_name, readings_among
 from shardmerge.connectors.debezium.source_config import (
     connector_config,
@@ -78,9 +79,10 @@ def prepare_cluster(pipeline: Pipeline, rest: ConnectRest) -> None:
 
     Raises:
         StackError: Kafka or Connect cannot be reached, Kafka refuses a topic, or the workers lack
-            the converter of exact values.
+            the converter of exact values, or a version of Debezium that can write shared topics.
     """
     check_values(rest, pipeline)
+    check_shared_topics(rest, pipeline)
     create_topics(pipeline.kafka, topics.own_topics(pipeline))
 
 

@@ -102,6 +102,12 @@ class ConnectRest:
         listed = self._call("GET", "/connector-plugins?connectorsOnly=false").json()
         return tuple(sorted(plugin["class"] for plugin in listed))
 
+    def plugin_versions(self, name: str) -> tuple[str, ...]:
+        """The versions of a class that the workers load as a plugin, where they tell any."""
+        listed = self._call("GET", "/connector-plugins?connectorsOnly=false").json()
+        versions = {plugin.get("version") for plugin in listed if plugin["class"] == name}
+        return tuple(sorted(str(version) for version in versions if version))
+
     def create_or_update(self, name: str, config: Mapping[str, str]) -> bool:
         """Give a connector its configuration; returns whether anything changed.
 

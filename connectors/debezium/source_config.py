@@ -110,6 +110,8 @@ NO_ROW_TWICE = "shardmerge.connect.NoRowTwice"
 """Of ``connectors/java``, the first of the transformations: it must see each row."""
 EXACT_VALUES_PLUGIN = "shardmerge.connect.ExactValuesPresent"
 """The plugin that Connect lists where that converter is."""
+SHARED_TOPICS_PLUGIN = "io.debezium.transforms.ByLogicalTableRouter"
+"""The transformation that moves rows to topics of several shards."""
 _NOTHING_IS_SKIPPED: Mapping[str, str] = {
     # The default drops TRUNCATE.
     "skipped.operations": "none",
@@ -313,7 +315,7 @@ def _shared_topics(pipeline: Pipeline, source: Source) -> dict[str, dict[str, st
         if not (pattern := shared_pattern(rule, source.name)):
             continue
         found[f"rows{number}"] = {
-            "type": "io.debezium.transforms.ByLogicalTableRouter",
+            "type": SHARED_TOPICS_PLUGIN,
             "topic.regex": f"(?!{re.escape(signals)}$){pattern}",
             "topic.replacement": rule.row_topic,
             # Rows of two shards with one key get different keys, so no compaction merges them.

@@ -72,7 +72,9 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
         return source.version, mode, "0"
 
     monkeypatch.setattr(deploy, "reading_settings", reading_settings)
-    for name in ("check_values", "create_topics", "check_worker", "check_connector"):
+    for name in ("check_values", "check_shared_topics", "create_topics"):
+        monkeypatch.setattr(deploy, name, lambda *_: None)
+    for name in ("check_worker", "check_connector"):
         monkeypatch.setattr(deploy, name, lambda *_: None)
     monkeypatch.setattr(deploy, "compresses", lambda *_: False)
     for name in ("unread_by_debezium", "refuse_unread", "prepare_signal_table"):
