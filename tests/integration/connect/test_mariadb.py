@@ -135,6 +135,24 @@ def test_a_connector_that_could_not_go_on_is_refused(maria: Play, rest: ConnectR
         with pytest.raises(StackError, match=rf"{maria.database}\.v is system-versioned"):
             deploy_connectors(maria.pipeline, rest)
         run("ALTER TABLE v DROP SYSTEM VERSIONING")
+        run("CREATE TABLE c (id INT PRIMARY KEY, v VARCHAR(100) COMPRESSED, t TEXT COMPRESSED)")
+        run("CREATE TABLE e (id INT PRIMARY KEY, v ENUM('/* COMPRESSED*/ '))")
+        names = rf"{maria.database}\.c\.v, {maria.database}\.c\.t ends the connector"
+        with pytest.raises(StackError, match=names) as refused:
+            deploy_connectors(maria.pipeline, rest)
+        assert refused.value.code == "SM-4407"
+        [finding] = (f for f in server_findings(maria.pipeline) if "COMPRESSED" in f.text)
+        assert finding.fault
+        run("ALTER TABLE c MODIFY v VARCHAR(100), MODIFY t TEXT")
+        run("SET GLOBAL log_bin_compress = ON")
+        try:
+            with pytest.raises(StackError, match="log_bin_compress is ON") as refused:
+                deploy_connectors(maria.pipeline, rest)
+            assert refused.value.code == "SM-6114"
+            [finding] = (f for f in server_findings(maria.pipeline) if f.code == "SM-6114")
+            assert finding.fault
+        finally:
+            run("SET GLOBAL log_bin_compress = OFF")
     deploy_connectors(maria.pipeline, rest)
 
 

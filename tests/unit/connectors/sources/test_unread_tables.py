@@ -11,7 +11,6 @@ from shardmerge.connectors.sources.unread_tables import unread_tables
 from shardmerge.schemas.pipeline.settings import Source
 
 SOURCE = Source("s1", "h", 3306, "u", "p", 1, flavour="mariadb", databases=r"app")
-TYPE = "varchar(100) /*M!100301 COMPRESSED*/"
 
 
 class Server:
