@@ -214,8 +214,8 @@ CONNECTOR_RESTARTS = Family(
 )  # fmt: skip
 CONNECTOR_GIVEN_UP = Family(
     "shardmerge_connector_given_up", _GAUGE,
-    "1 while a failed connector is restarted every ten minutes at most, because ten restarts did "
-    "not help.", ("connector",),
+    "1 while a connector has failed that ten restarts did not help; it is restarted with pauses of "
+    "up to ten minutes.", ("connector",),
 )  # fmt: skip
 WATCHDOG_LOOK = Family(
     "shardmerge_watchdog_look_timestamp_seconds", _GAUGE,
