@@ -32,8 +32,10 @@ def new_binlog(source: Source, read: Gtids, begun: str) -> NewBinlog:
     return found_in(binlog.events(binlog.file_within(read)), read, begun)
 
 
-def rows_of(source: Source, event: RowsEvent) -> int:
+def rows_of(source: Source, event: RowsEvent) -> int | None:
     """How many rows an event has in the binlog of the server at a source's address.
+
+    None if a value in it cannot be decoded.
 
     Raises:
         StackError: The server does not answer, or has no such event.

@@ -63,14 +63,15 @@ class Servers:
         delivered: The transactions of the last records that the source's connector wrote.
         binlog: What the binlog of the server at a source's address has behind the transactions that
             are read, of which one is begun.
-        rows_of: How many rows an event has in the binlog of the server at a source's address.
+        rows_of: How many rows an event has in the binlog of the server at a source's address; None
+            if they cannot be counted.
     """
 
     ask: Callable[[Source], NewServer]
     before: Callable[[Source], ServerBefore | None]
     delivered: Callable[[Source], frozenset[str]]
     binlog: Callable[[Source, Gtids, str], NewBinlog]
-    rows_of: Callable[[Source, RowsEvent], int]
+    rows_of: Callable[[Source, RowsEvent], int | None]
 
 
 @dataclass(frozen=True, slots=True)

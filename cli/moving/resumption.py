@@ -48,7 +48,7 @@ class Resumption:
 
 
 def resumption(
-    offset: SourceOffset, begun: str, binlog: NewBinlog, rows_of: Callable[[RowsEvent], int]
+    offset: SourceOffset, begun: str, binlog: NewBinlog, rows_of: Callable[[RowsEvent], int | None]
 ) -> Resumption:
     """How a connector goes on whose offset is within a transaction.
 
@@ -56,7 +56,7 @@ def resumption(
         offset: By GTID.
         begun: The transaction: its rows are in Kafka. "" if no row of it is.
         binlog: Of the new server.
-        rows_of: How many rows an event has.
+        rows_of: How many rows an event has; None if they cannot be counted.
     """
     if not begun:
         return Resumption(_behind(offset, ""))
@@ -71,7 +71,8 @@ def resumption(
                     "other events in the binlog of the new server: Debezium could not leave out "
                     "the rows that are delivered"
                 )
-            if rows_of(left[0]) <= offset.row:
+            rows = rows_of(left[0])
+            if rows is not None and rows <= offset.row:
                 left = left[1:]
         if not left:
             return Resumption(_behind(offset, begun))

@@ -141,7 +141,7 @@ def test_a_connector_that_could_not_go_on_is_refused(maria: Play, rest: ConnectR
         with pytest.raises(StackError, match=names) as refused:
             deploy_connectors(maria.pipeline, rest)
         assert refused.value.code == "SM-4407"
-        [finding] = (f for f in server_findings(maria.pipeline) if "COMPRESSED" in f.text)
+        [finding] = (f for f in server_findings(maria.pipeline) if "it is COMPRESSED" in f.text)
         assert finding.fault
         run("ALTER TABLE c MODIFY v VARCHAR(100), MODIFY t TEXT")
         run("SET GLOBAL log_bin_compress = ON")

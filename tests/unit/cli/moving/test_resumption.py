@@ -25,7 +25,7 @@ def event(index: int, table: str = "app.t") -> RowsEvent:
     return RowsEvent("b.1", 100 * index, 100 * index + 99, 4, index, BEGUN, table)
 
 
-def found(offset: SourceOffset, first: str, *events: RowsEvent, rows: int = 3) -> Resumption:
+def found(offset: SourceOffset, first: str, *events: RowsEvent, rows: int | None = 3) -> Resumption:
     return resumption(offset, BEGUN, NewBinlog(first, events), lambda _: rows)
 
 
@@ -49,6 +49,11 @@ def test_other_events_than_at_the_server_before_are_an_obstacle() -> None:
 def test_events_that_are_compressed_are_not_counted() -> None:
     assert found(at(4, 3), BEGUN, event(1, table="")) == STAYS
     assert found(at(4, 3), OWN, event(1, table="")).obstacle
+
+
+def test_an_event_whose_rows_cannot_be_counted_may_have_more() -> None:
+    assert found(at(4, 3), BEGUN, event(2), event(4), rows=None) == STAYS
+    assert found(at(4, 3), OWN, event(2), event(4), rows=None).obstacle
 
 
 def test_where_no_row_is_delivered_the_transaction_is_read_from_its_beginning() -> None:
