@@ -39,7 +39,8 @@ import org.antlr.v4.runtime.tree.TerminalNodeImpl;
  * </ol>
  *
  * <p>Debezium's listeners see each rule of a statement when it begins and when it ends. Here they
- * are told more than the statement says: what it leaves out is set before they see the rule.
+ * are told more than the statement says: what it leaves out is set before they see the rule. And
+ * they are not told what they would take for something else, see {@link TrueColumns}.
  *
  * <p>Source: Debezium 3.6.1 and 3.5.0, {@code CreateAndAlterDatabaseParserListener},
  * {@code UseStatementParserListener}, {@code CreateTableParserListener}, {@code
@@ -63,6 +64,9 @@ public class TrueCharsets {
     public static void delegateEnterRule(
             ParserRuleContext rule, Collection<ParseTreeListener> listeners, Collection<ParsingException> errors) {
         if (isKnown(rule)) {
+            if (TrueColumns.isOfCondition(rule)) {
+                return;
+            }
             before(rule, listeners);
         }
         for (ParseTreeListener listener : listeners) {
@@ -76,6 +80,9 @@ public class TrueCharsets {
     /** Called when a rule ends. */
     public static void delegateExitRule(
             ParserRuleContext rule, Collection<ParseTreeListener> listeners, Collection<ParsingException> errors) {
+        if (isKnown(rule) && TrueColumns.isOfCondition(rule)) {
+            return;
+        }
         for (ParseTreeListener listener : listeners) {
             told(errors, () -> {
                 rule.exitRule(listener);

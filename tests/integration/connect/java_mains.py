@@ -19,18 +19,24 @@ class JavaMain:
     Args:
         name: Of its class, in the package of ours.
         folder: For what is compiled.
+        connector: Whose Debezium it is compiled against: mysql or mariadb.
+        arguments: Of the program.
     """
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(
+        self, name: str, folder: Path, connector: str = "mysql", arguments: Sequence[str] = ()
+    ) -> None:
         cache = ROOT / ".local" / "cache"
         artifacts = resolve(cache)
         plugins = with_exact_values(artifacts.plugin_path, cache, artifacts.java)
-        jars = [*sorted(plugins.glob("*mysql*/*.jar")), *sorted(artifacts.kafka_jars.glob("*.jar"))]
+        own_jars = sorted(plugins.glob(f"*{connector}/*.jar"))
+        jars = [*own_jars, *sorted(artifacts.kafka_jars.glob("*.jar"))]
         path = os.pathsep.join(map(str, jars))
         own = [*compiler(artifacts.java, cache), "--release", "17", "-cp", path, "-d", str(folder)]
         subprocess.run([*own, str(Path(__file__).with_name(f"{name}.java"))], check=True)
         whole = os.pathsep.join((str(folder), path))
-        self._command = [str(artifacts.java), "-cp", whole, f"shardmerge.connect.{name}"]
+        main = ["-cp", whole, f"shardmerge.connect.{name}"]
+        self._command = [str(artifacts.java), *main, *arguments]
 
     def told(self, lines: Sequence[str]) -> Sequence[str]:
         """What it prints for lines that it reads."""

@@ -1,0 +1,74 @@
+"""What a row of the binlog becomes under the definition of its column that DDL gave.
+
+Debezium's own parser and converters, with our jar beside them, without a server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from .java_mains import JavaMain
+
+CONNECTORS: dict[str, Sequence[str]] = {"mysql": (), "mariadb": ("flavour=mariadb",)}
+
+
+class Streamed:
+    """Debezium's reading of the values of one column ``c``, for servers of one kind."""
+
+    def __init__(self, connector: str, folder: Path, properties: Sequence[str] = ()) -> None:
+        arguments = (connector, *CONNECTORS[connector], *properties)
+        self._main = JavaMain("StreamedValues", folder, connector, arguments)
+        self.connector = connector
+
+    def written(self, values: Sequence[tuple[str, str]]) -> list[str]:
+        """What is written for each pair of a value and the statements that made its table."""
+        told = self._main.told([f"{value}\t{statements}" for value, statements in values])
+        return [line.removeprefix("c = ") for line in told if line.startswith("c = ")]
+
+    def of_columns(self, values: Sequence[tuple[str, str]]) -> list[str]:
+        """The same for pairs of a value and a definition of ``c`` in CREATE TABLE."""
+        table = "CREATE TABLE t (id INT, d INT, c {})"
+        return self.written([(value, table.format(definition)) for value, definition in values])
+
+
+@pytest.fixture(scope="module", params=CONNECTORS)
+def streamed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Streamed:
+    return Streamed(request.param, tmp_path_factory.mktemp(f"streamed-{request.param}"))
+
+
+NULLABLE = (
+    "INT CHECK (c IS NOT NULL OR d > 5)",
+    "INT DEFAULT NULL CHECK (c > 5 OR d IS NOT NULL)",
+    "VARCHAR(10) DEFAULT (IF(d IS NOT NULL, 'a', 'b'))",
+    "INT DEFAULT (CASE WHEN d IS NOT NULL THEN 1 END)",
+    "DOUBLE AS (CASE WHEN d IS NOT NULL THEN d / 2 END) STORED",
+    "DATE CHECK (c IS NOT NULL OR d > 5)",
+    "DATETIME(6) CHECK (c IS NOT NULL OR d > 5)",
+    "TIMESTAMP NULL CHECK (c IS NOT NULL OR d > 5)",
+    "ENUM('a','b') CHECK (c IS NOT NULL OR d > 5)",
+    "JSON CHECK (c IS NOT NULL OR d > 5)",
+    "BIGINT UNSIGNED CHECK (c IS NOT NULL OR d > 5)",
+)
+
+
+def test_a_condition_in_a_columns_definition_leaves_its_null_as_it_is(streamed: Streamed) -> None:
+    """It became 0, '' or a zero date, or stopped the source."""
+    null = [("null", definition) for definition in NULLABLE]
+    assert streamed.of_columns(null) == ["null"] * len(null)
+
+
+def test_a_condition_in_an_added_or_changed_column_leaves_its_null(streamed: Streamed) -> None:
+    alters = ("ADD c DATE CHECK (c IS NOT NULL OR d > 5)", "CHANGE d c INT CHECK (c IS NOT NULL)")
+    table = "CREATE TABLE t (id INT, d INT)"
+    null = [("null", f"{table};;ALTER TABLE t {alter}") for alter in alters]
+    assert streamed.written(null) == ["null", "null"]
+
+
+def test_a_condition_does_not_hide_that_a_column_is_not_null(streamed: Streamed) -> None:
+    """Debezium tells that a row's zero date is not NULL by the column alone."""
+    date = ("DATE NOT NULL CHECK (d IS NULL)", "DATE CHECK (d IS NULL) NOT NULL")
+    zero = [("null", definition) for definition in date]
+    assert streamed.of_columns(zero) == ["-100000000"] * len(zero)
