@@ -185,7 +185,8 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
 
     private Object json(Object value) {
         if (value instanceof byte[] bytes) {
-            return JsonText.of(bytes, isOld);
+            // MariaDB's JSON is text, which may begin with a byte that MySQL's binary form has.
+            return isMariaDb ? new String(bytes, StandardCharsets.UTF_8) : JsonText.of(bytes, isOld);
         }
         if (value instanceof String text) {
             return isOld ? JsonText.ofOld(text) : text;

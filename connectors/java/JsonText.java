@@ -43,7 +43,7 @@ final class JsonText {
     /**
      * The text of a column's value.
      *
-     * @param bytes as in the binlog; for MariaDB, whose JSON is text, the text
+     * @param bytes as in the binlog of MySQL, or text that begins with a printable character
      * @param isOld the server is older than MySQL 8.0: a double that is a whole number has no mark
      * @throws IllegalArgumentException it is not MySQL's binary form
      */

@@ -36,7 +36,7 @@ import org.apache.kafka.connect.data.Struct;
  * Tells for each line, such as {@code int:1<TAB>CREATE TABLE t (c INT)}, what Debezium writes of a
  * row whose column {@code c} has that value in the binlog, or why it stops. Several statements are
  * parted by {@code ;;}. All other columns have NULL. What it tells begins with {@code c = }: among
- * the lines are Debezium's messages, too.
+ * the lines are Debezium's messages, too. Line breaks of a value are told as a backslash and n.
  *
  * <p>The first argument is mysql or mariadb; each other one is a property of the converter, such
  * as {@code flavour=mariadb}.
@@ -86,7 +86,7 @@ final class StreamedValues {
             try {
                 Struct written = schema.valueFromColumnData(row);
                 written.validate();
-                System.out.println("c = " + written.getWithoutDefault("c"));
+                System.out.println("c = " + oneLine(written.getWithoutDefault("c")));
             } catch (RuntimeException refused) {
                 Throwable reason = refused;
                 while (reason.getCause() != null) {
@@ -95,6 +95,10 @@ final class StreamedValues {
                 System.out.println("c = stops: " + reason.getMessage());
             }
         }
+    }
+
+    private static String oneLine(Object written) {
+        return String.valueOf(written).replace("\n", "\\n").replace("\r", "\\r");
     }
 
     private static ExactValues exact(String[] arguments) {

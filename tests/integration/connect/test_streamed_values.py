@@ -33,6 +33,11 @@ class Streamed:
         table = "CREATE TABLE t (id INT, d INT, c {})"
         return self.written([(value, table.format(definition)) for value, definition in values])
 
+    def json(self, texts: Sequence[str]) -> list[str]:
+        """What is written for texts in a JSON column; they come as bytes."""
+        written = self.of_columns([(f"hex:{text.encode().hex()}", "JSON") for text in texts])
+        return [line.replace("\\n", "\n").replace("\\r", "\r") for line in written]
+
 
 @pytest.fixture(scope="module", params=CONNECTORS)
 def streamed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Streamed:
@@ -72,3 +77,16 @@ def test_a_condition_does_not_hide_that_a_column_is_not_null(streamed: Streamed)
     date = ("DATE NOT NULL CHECK (d IS NULL)", "DATE CHECK (d IS NULL) NOT NULL")
     zero = [("null", definition) for definition in date]
     assert streamed.of_columns(zero) == ["-100000000"] * len(zero)
+
+
+JSON_TEXTS = ("\n[1]", "\t{}", '\r\n{"a": 1}', '\n  {\n  "a": 1\n}', ' {"ä": 1}')
+
+
+@pytest.fixture(scope="module")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Streamed:
+    return Streamed("mariadb", tmp_path_factory.mktemp("mariadb"))
+
+
+def test_json_of_mariadb_may_begin_with_a_line_break(mariadb: Streamed) -> None:
+    """It is text there. MySQL's binary form begins with a byte below that of a blank."""
+    assert mariadb.json(JSON_TEXTS) == list(JSON_TEXTS)
