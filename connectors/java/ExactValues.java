@@ -30,7 +30,7 @@ import org.apache.kafka.connect.data.SchemaBuilder;
  *   <li>FLOAT4, FLOAT8: numbers; Debezium does not know these names of types, and fails.
  *   <li>JSON: the server's own text; see {@link JsonText}.
  *   <li>YEAR: 0 for 0000, from snapshot and binlog alike.
- *   <li>CHAR, VARCHAR, TEXT with CHARACTER SET binary: the bytes; Debezium reads them as UTF-8.
+ *   <li>CHAR, VARCHAR, TEXT with CHARACTER SET binary: the bytes; Debezium reads them as text.
  *   <li>Text of cp932 on MariaDB that is not ASCII: with U+FFFD, which holds its shard. Debezium
  *       takes cp932 for GB2312, and finds Chinese characters in it.
  *   <li>UUID of MariaDB: its text. The binlog leaves bytes of zero at the end out, and Debezium puts
@@ -121,7 +121,8 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
             case "UUID" -> registration.register(
                     SchemaBuilder.string().name("io.debezium.data.Uuid").version(1),
                     value -> orNull(column, value, ExactValues::uuid));
-            case "CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT" -> {
+            // CHARACTER VARYING and LONG VARCHAR, too.
+            case "CHAR", "CHARACTER", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "LONG" -> {
                 if ("binary".equalsIgnoreCase(column.charsetName())) {
                     registration.register(
                             asBase64 ? SchemaBuilder.string() : SchemaBuilder.bytes(),

@@ -90,3 +90,27 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Streamed:
 def test_json_of_mariadb_may_begin_with_a_line_break(mariadb: Streamed) -> None:
     """It is text there. MySQL's binary form begins with a byte below that of a blank."""
     assert mariadb.json(JSON_TEXTS) == list(JSON_TEXTS)
+
+
+BINARY_TEXTS = (
+    "CHARACTER(4)",
+    "CHARACTER VARYING(4)",
+    "CHAR(4)",
+    "CHAR VARYING(4)",
+    "VARCHAR(4)",
+    "LONG",
+    "LONG VARCHAR",
+    "TINYTEXT",
+    "TEXT",
+    "MEDIUMTEXT",
+    "LONGTEXT",
+)
+
+
+def test_bytes_of_charset_binary_arrive_however_the_type_is_spelled(streamed: Streamed) -> None:
+    """Of CHARACTER and LONG they were written as text of latin1."""
+    of_column = [f"{kind} CHARACTER SET binary" for kind in BINARY_TEXTS]
+    of_table = [f"CREATE TABLE t (c {kind}) CHARACTER SET binary" for kind in BINARY_TEXTS]
+    every = ["/wBh"] * len(BINARY_TEXTS)
+    assert streamed.of_columns([("hex:ff0061", kind) for kind in of_column]) == every
+    assert streamed.written([("hex:ff0061", table) for table in of_table]) == every
