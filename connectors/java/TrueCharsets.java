@@ -145,7 +145,10 @@ public class TrueCharsets {
                 ExecutedComments.takeIn(rule);
             }
             case "AlterTableContext" -> alter(rule, Known.of(listeners));
-            case "ColumnDefinitionContext" -> column(rule);
+            case "ColumnDefinitionContext" -> {
+                TrueColumns.withoutIdleWords(child(rule, "DataType"));
+                column(rule);
+            }
             default -> {}
         }
     }

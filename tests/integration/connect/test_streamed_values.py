@@ -109,8 +109,29 @@ BINARY_TEXTS = (
 
 def test_bytes_of_charset_binary_arrive_however_the_type_is_spelled(streamed: Streamed) -> None:
     """Of CHARACTER and LONG they were written as text of latin1."""
-    of_column = [f"{kind} CHARACTER SET binary" for kind in BINARY_TEXTS]
+    of_column = [f"CREATE TABLE t (c {kind} CHARACTER SET binary)" for kind in BINARY_TEXTS]
     of_table = [f"CREATE TABLE t (c {kind}) CHARACTER SET binary" for kind in BINARY_TEXTS]
-    every = ["/wBh"] * len(BINARY_TEXTS)
-    assert streamed.of_columns([("hex:ff0061", kind) for kind in of_column]) == every
-    assert streamed.written([("hex:ff0061", table) for table in of_table]) == every
+    bytes_of = [("hex:ff0061", table) for table in (*of_column, *of_table)]
+    assert streamed.written(bytes_of) == ["/wBh"] * len(bytes_of)
+
+
+SPELLINGS = (
+    ("int:1", "ENUM('a','b') BINARY", "a"),
+    ("int:2", "ENUM('a','b') BINARY CHARACTER SET latin1", "b"),
+    ("long:3", "SET('a','b') BINARY", "a,b"),
+    ("float:0.5", "FLOAT SIGNED", "0.5"),
+    ("double:0.1", "FLOAT(30) SIGNED", "0.1"),
+    ("float:0.5", "FLOAT SIGNED ZEROFILL", "0.5"),
+    ("double:0.1", "DOUBLE SIGNED", "0.1"),
+    ("int:-1", "INT SIGNED", "-1"),
+    ("int:-1", "TINYINT(1) SIGNED", "-1"),
+    ("long:-1", "BIGINT SIGNED", "-1"),
+    ("int:-1", "INT UNSIGNED SIGNED", "4294967295"),
+    ("hex:61", "VARCHAR(4) BINARY", "a"),
+)
+
+
+def test_words_of_a_type_that_change_no_value_do_not_stop_the_source(streamed: Streamed) -> None:
+    """BINARY is a collation, SIGNED is what a number is without it."""
+    told = streamed.of_columns([(value, definition) for value, definition, _ in SPELLINGS])
+    assert told == [written for _, _, written in SPELLINGS]
