@@ -11,6 +11,7 @@ from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.errors import UnsupportedDDL
 from shardmerge.schemas.model.origin import OriginPart, group_of, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
+from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.pipeline.row_conditions import (
     Condition,
@@ -29,7 +30,7 @@ from shardmerge.spark_sink.rows.values.constant_values import (
     group_constant,
 )
 from shardmerge.spark_sink.rows.values.forms import Form
-from shardmerge.spark_sink.rows.values.readers import Check, Reader
+from shardmerge.spark_sink.rows.values.readers import Check, Reader, not_null_timestamps
 from shardmerge.spark_sink.rows.values.times import moment_text
 
 LimitsOf: TypeAlias = Callable[[ColumnType], Check | None]
@@ -156,7 +157,7 @@ def plan_segment(
         if binding is not None and binding.name and binding.writable:
             bound[name.lower()] = binding.name
             try:
-                how = rows.reader(kind, limits_of(kind) if limits_of else None)
+                how = _reader(shard_column.column, rows, limits_of)
             except UnfitValue as error:
                 hint = error.hint or "drop the column on the shard"
                 refusal = Refusal(f"column {name}: {error.message}", hint, code=error.code)
@@ -235,9 +236,17 @@ def _matcher(where: str, columns: Sequence[ShardColumn], rows: RowFormat) -> Con
         )
     named = {}
     for name in column_names(where):
-        kind = columns[places[name]].column.type
-        named[name] = ConditionColumn(places[name], kind, partial(_text_of, rows.reader(kind)))
+        column = columns[places[name]].column
+        text_of = partial(_text_of, _reader(column, rows))
+        named[name] = ConditionColumn(places[name], column.type, text_of)
     return condition_on(where, named)
+
+
+def _reader(column: Column, rows: RowFormat, limits_of: LimitsOf | None = None) -> Reader:
+    how = rows.reader(column.type, limits_of(column.type) if limits_of else None)
+    if column.type.name == "timestamp" and not column.nullable:
+        return not_null_timestamps(how)
+    return how
 
 
 def _text_of(how: Reader, value: Any) -> str | None:

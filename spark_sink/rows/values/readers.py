@@ -16,7 +16,7 @@ import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 from types import NoneType
 from typing import Any, TypeAlias
@@ -27,7 +27,7 @@ from shardmerge.schemas.model.types import SPATIAL_NAMES, ColumnType
 from .charset_repairs import NO_CHARACTER, element_reader, may_lack_characters, repair_table
 from .column_values import ColumnValues, UnfitValue, around_nulls, joined_alike
 from .forms import Form, form_of
-from .times import checked_days, checked_ms, checked_us, timestamps
+from .times import ZERO_TIMESTAMP, checked_days, checked_ms, checked_us, timestamps
 
 Convert: TypeAlias = Callable[[ColumnValues, bool], ColumnValues]
 """Debezium's values in row order, and whether some are None → neutral values."""
@@ -109,6 +109,21 @@ def reader(column_type: ColumnType, *, base64: bool = True, check: Check | None 
         assert form is Form.FLOAT
         convert, accepts = _singles if name == "float" else _as_they_are, (float, int)
     return Reader(form, frozenset(accepts), convert, check)
+
+
+def not_null_timestamps(how: Reader) -> Reader:
+    """The reader for TIMESTAMP values of a column that is NOT NULL, from one for the type.
+
+    A NULL there is the zero timestamp. Debezium takes the column for nullable where a statement
+    leaves NOT NULL out, and the server (MySQL 5.7, MariaDB before 10.10) adds it by itself. Then it
+    writes NULL for zero (``explicit_defaults_for_timestamp``).
+    """
+    return replace(how, convert=_with_zero_for_null)
+
+
+def _with_zero_for_null(values: ColumnValues, nulls: bool) -> ColumnValues:
+    found = timestamps(values, nulls)
+    return [ZERO_TIMESTAMP if v is None else v for v in found] if nulls else found
 
 
 def _of_one_type(form: Form, values: ColumnValues) -> ColumnValues:

@@ -9,6 +9,7 @@ import pytest
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
@@ -62,3 +63,22 @@ def test_a_row_is_wanted_unless_the_condition_says_otherwise() -> None:
     assert plans().is_wanted(1, (1, None))
     conditioned = plans(where="a > 5")
     assert [conditioned.is_wanted(1, (1, value)) for value in (6, 5, None)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("nullable", "neutral"), [(False, "0000-00-00T00:00:00Z"), (True, None)], ids=["not null", ""]
+)
+def test_null_of_a_timestamp_that_is_not_null_is_the_zero_timestamp(
+    nullable: bool, neutral: str | None
+) -> None:
+    """Debezium takes it for nullable where only the server's defaults make it NOT NULL."""
+    moment = ShardColumn("a#1", Column("a", ColumnType("timestamp"), nullable=nullable))
+    one = replace(SEGMENTS[0], columns=(*SEGMENTS[0].columns, moment))
+    stream = ShardStream(SHARD, TargetTable("m", "t"), (one,), None, where="a < '2000-01-01'")
+
+    plan = plan_segment(stream, one, BINDINGS, 0)
+
+    written = plan.columns[1].reader.read(["2001-01-01T00:00:00Z", None])
+    assert [*written] == ["2001-01-01T00:00:00Z", neutral]
+    assert plan.matches is not None
+    assert plan.matches((1, None)) is (None if nullable else True)
