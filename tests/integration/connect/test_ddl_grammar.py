@@ -5,6 +5,7 @@ from __future__ import annotations
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
 from shardmerge.connectors.deploy import deploy_connectors
+from tests.breadth import further
 
 from .conftest import Play
 from .test_connectors import wait_for_snapshot
@@ -43,3 +44,26 @@ def test_ddl_that_debeziums_default_grammar_refuses_or_cuts_arrives_whole(
     assert arrived == list(STATEMENTS)
     assert status is not None
     assert status.is_running, status.reason()
+
+
+@further
+def test_values_arrive_whatever_words_their_columns_definitions_have(
+    play: Play, rest: ConnectRest
+) -> None:
+    """A restarted connector has the definitions from its schema history."""
+    with play.sql() as run:
+        run("CREATE TABLE t (id INT PRIMARY KEY, d INT)")
+        deploy_connectors(play.pipeline, rest)
+        wait_for_snapshot(play)
+        run("ALTER TABLE t ADD n INT CHECK (n IS NOT NULL OR d IS NULL), ADD e ENUM('a') BINARY")
+        run("ALTER TABLE t ADD f FLOAT SIGNED, ADD b CHARACTER VARYING(9) CHARACTER SET binary")
+        run("INSERT INTO t (id, e, f, b) VALUES (1, 'a', 0.5, 0xff0061)")
+        with play.reader(play.topic("t")) as rows:
+            first = rows.next()["after"]
+            name = connector_name(play.pipeline, play.pipeline.sources[0])
+            rest.restart(name)
+            rest.wait_running(name, 180)
+            run("INSERT INTO t (id, e, f, b) VALUES (2, 'a', 0.5, 0xff0061)")
+            second = rows.next()["after"]
+    wanted = {"id": 1, "d": None, "n": None, "e": "a", "f": 0.5, "b": "/wBh"}
+    assert (first, second) == (wanted, {**wanted, "id": 2})
