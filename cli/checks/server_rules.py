@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from shardmerge.connectors.debezium.unread_types import (
-    COMPRESSED_BINLOG,
     LOST_ROWS,
     UNCOMPRESSED_BINLOG,
 )
@@ -78,7 +77,7 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
         )
     if source.flavour == "mariadb" and variables.get("log_bin_compress", "").upper() == "ON":
         text = f"{LOST_ROWS}; {UNCOMPRESSED_BINLOG}"
-        found.append(Finding(where, text, code=COMPRESSED_BINLOG))
+        found.append(Finding(where, text, code="SM-6114"))
     if source.flavour == "mariadb" and variables.get("gtid_domain_id") == "0":
         found.append(
             Finding(

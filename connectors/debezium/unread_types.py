@@ -40,8 +40,6 @@ COMPRESSED = (
     "its table, also where the connector leaves the table out"
 )
 UNCOMPRESSED = "ALTER TABLE … MODIFY the column without COMPRESSED"
-COMPRESSED_BINLOG = "SM-6114"
-"""The code of the error, and of the finding."""
 LOST_ROWS = (
     "log_bin_compress is ON: Debezium passes over compressed events, and the rows and statements "
     "in them are lost without an error"
@@ -101,5 +99,5 @@ def refuse_compressed_binlog(source: Source, *, is_compressed: bool) -> None:
     """
     if is_compressed:
         raise StackError(
-            f"source {source.name}: {LOST_ROWS}", hint=UNCOMPRESSED_BINLOG, code=COMPRESSED_BINLOG
+            f"source {source.name}: {LOST_ROWS}", hint=UNCOMPRESSED_BINLOG, code="SM-6114"
         )
