@@ -99,8 +99,8 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
             )
         )
     real = variables.get("version", "")
-    mode, names = (variables.get(n, "") for n in ("sql_mode", "lower_case_table_names"))
-    differences = source_differences(source, real, mode, names)
+    reading = ("sql_mode", "lower_case_table_names", "explicit_defaults_for_timestamp")
+    differences = source_differences(source, real, *(variables.get(n, "") for n in reading))
     found += [Finding(where, str(each), fault=each.fault, code=each.code) for each in differences]
     charset = variables.get("character_set_server", "")
     if charset and _charset(charset) != _charset(source.charset):

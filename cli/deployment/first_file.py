@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 from shardmerge.schemas.model.server_facts import ServerFacts
@@ -171,6 +171,13 @@ def _source(
     if facts is not None and (names := facts.lower_case_table_names):
         why = "names of tables are read in lower case"
         yield from _key("lower_case_table_names", names, why)
+    if (
+        facts is not None
+        and (real := facts.context("")).has_explicit_timestamps
+        is not replace(real, explicit_timestamps=None).has_explicit_timestamps
+    ):
+        value = "ON" if real.has_explicit_timestamps else "OFF"
+        yield from _key("explicit_defaults_for_timestamp", value, "not its version's default")
 
 
 def _routes(routes: Sequence[GuessedRoute]) -> Iterator[str]:

@@ -105,17 +105,23 @@ def write_mark_into(
 
 def reading_settings(
     pipeline: Pipeline, source: Source, timeout_s: int = 10
-) -> tuple[str, str, str]:
-    """A source's ``VERSION()``, global ``sql_mode`` and ``lower_case_table_names``.
+) -> tuple[str, str, str, str]:
+    """What tells how a source reads statements, as ``source_differences`` takes it.
+
+    That is its ``VERSION()``, and the global ``sql_mode``, ``lower_case_table_names`` and
+    ``explicit_defaults_for_timestamp``.
 
     Raises:
         StackError: The server cannot be reached or refuses.
     """
     database = signal_database(pipeline, source)
     with _connected(database, source, timeout_s) as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.lower_case_table_names")
-        ((version, mode, names),) = cursor.fetchall()
-        return str(version), str(mode), str(names)
+        cursor.execute(
+            "SELECT VERSION(), @@GLOBAL.sql_mode, @@GLOBAL.lower_case_table_names,"
+            " @@GLOBAL.explicit_defaults_for_timestamp"
+        )
+        ((version, mode, names, timestamps),) = cursor.fetchall()
+        return str(version), str(mode), str(names), str(timestamps)
 
 
 def unread_by_debezium(pipeline: Pipeline, source: Source, timeout_s: int = 10) -> Unread:

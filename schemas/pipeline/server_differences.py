@@ -3,8 +3,8 @@
 The grammar reads a source's DDL as the pipeline file describes its server, and the target's
 statements are written for the kind and version that it names. If a server is not as described, DDL
 would be read or written wrongly, without an error. So the connectors' deployment, the sink and
-``shardmerge check`` compare server and file, by ``VERSION()``, ``sql_mode`` and
-``lower_case_table_names``.
+``shardmerge check`` compare server and file, by ``VERSION()``, ``sql_mode``,
+``lower_case_table_names`` and ``explicit_defaults_for_timestamp``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ READING_MODES = (
 )  # fmt: skip
 """SQL modes that change what a statement means."""
 _OTHER_VERSION, _OTHER_MODE, _OTHER_NAMES = "SM-6105", "SM-6106", "SM-6113"
+_OTHER_TIMESTAMPS = "SM-6115"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class ServerDifference:
 
 
 def source_differences(
-    source: Source, version: str, sql_mode: str, names: str = ""
+    source: Source, version: str, sql_mode: str, names: str = "", timestamps: str = ""
 ) -> list[ServerDifference]:
     """How a source's server differs.
 
@@ -57,10 +58,12 @@ def source_differences(
         version: ``VERSION()``; "" when it is not known.
         sql_mode: The server's global ``sql_mode``.
         names: Its ``lower_case_table_names``; "" when it is not known.
+        timestamps: Its ``explicit_defaults_for_timestamp``; "" when it is not known.
     """
     found = _version_differences("flavour", source.flavour, source.version, version, digits=2)
     found += _mode_differences(source.sql_mode, sql_mode)
-    return [*found, *_name_differences(source.lower_case_table_names, names)]
+    found += _name_differences(source.lower_case_table_names, names)
+    return [*found, *_timestamp_differences(source, timestamps)]
 
 
 def target_differences(target: Target, version: str) -> list[ServerDifference]:
@@ -154,6 +157,21 @@ def _name_differences(told: int, real: str) -> list[ServerDifference]:
     return [ServerDifference(seen, change, _OTHER_NAMES, fault=bool(told))]
 
 
+def _timestamp_differences(source: Source, real: str) -> list[ServerDifference]:
+    """Whether the server makes TIMESTAMP columns NOT NULL as the pipeline file says."""
+    told = "ON" if server_context(source).has_explicit_timestamps else "OFF"
+    is_on = "ON" if real.upper() in ("ON", "1") else "OFF"
+    if not real or told == is_on:
+        return []
+    why = "the pipeline file says" if source.explicit_defaults_for_timestamp else "by its version"
+    seen = (
+        f"explicit_defaults_for_timestamp is {is_on}, {why} {told}: a TIMESTAMP column that says "
+        "neither NULL nor NOT NULL would be taken for another one"
+    )
+    change = f"set explicit_defaults_for_timestamp = '{is_on}'"
+    return [ServerDifference(seen, change, _OTHER_TIMESTAMPS)]
+
+
 def server_context(source: Source) -> ServerContext:
     """What the grammar must know about a source's server.
 
@@ -173,6 +191,7 @@ def server_context(source: Source) -> ServerContext:
         sql_mode=frozenset(m.strip().upper() for m in source.sql_mode.split(",") if m.strip()),
         charset=source.charset,
         lower_names=source.lower_case_table_names != 0,
+        explicit_timestamps={"ON": True, "OFF": False}.get(source.explicit_defaults_for_timestamp),
     )
 
 

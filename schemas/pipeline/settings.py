@@ -77,6 +77,9 @@ class Source:
         charset: The server's ``character_set_server``.
         lower_case_table_names: The server's ``lower_case_table_names``. With 1 or 2 names of
             databases and tables are read in lower case, and routes have to write them so.
+        explicit_defaults_for_timestamp: The server's variable of that name, ``ON`` or ``OFF``; ""
+            for the default of its version. Where it is OFF, the server makes TIMESTAMP columns NOT
+            NULL that do not say otherwise.
         snapshot_mode: Debezium's ``snapshot.mode``, for a source whose first rows Debezium reads.
         snapshot: Who reads the rows that tables have at the beginning: ``debezium``, or ``spark``.
             With ``spark`` the sink reads them itself, several parts of tables at once, and they
@@ -115,6 +118,7 @@ class Source:
     sql_mode: str = ""
     charset: str = "utf8mb4"
     lower_case_table_names: int = 0
+    explicit_defaults_for_timestamp: str = ""
     snapshot_mode: str = "initial"
     snapshot: str = "spark"
     load_connections: int = 4
@@ -141,6 +145,13 @@ class Source:
                 f"source {self.name}: lower_case_table_names must be 0, 1 or 2, not "
                 f"{self.lower_case_table_names}",
                 hint="SELECT @@lower_case_table_names tells it",
+                code="SM-5004",
+            )
+        if self.explicit_defaults_for_timestamp not in ("", "ON", "OFF"):
+            raise ConfigError(
+                f"source {self.name}: explicit_defaults_for_timestamp must be 'ON' or 'OFF', not "
+                f"{self.explicit_defaults_for_timestamp!r}",
+                hint="SELECT @@explicit_defaults_for_timestamp tells it: 1 is ON",
                 code="SM-5004",
             )
         if not 0 <= self.epoch <= MAX_EPOCH:

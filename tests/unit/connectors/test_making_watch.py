@@ -66,10 +66,10 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     """Source → its SQL mode, or None while it is away; Kafka and the workers are fine."""
     modes: dict[str, str | None] = {"s1": S1.sql_mode, "s2": S2.sql_mode}
 
-    def reading_settings(_: Pipeline, source: Source) -> tuple[str, str, str]:
+    def reading_settings(_: Pipeline, source: Source) -> tuple[str, str, str, str]:
         if (mode := modes[source.name]) is None:
             raise StackError(f"source {source.name} is away")
-        return source.version, mode, "0"
+        return source.version, mode, "0", "1"
 
     monkeypatch.setattr(deploy, "reading_settings", reading_settings)
     for name in ("check_values", "check_shared_topics", "create_topics"):

@@ -124,6 +124,23 @@ def test_tables_that_stand_alone_are_all_routes_where_there_are_no_others() -> N
     assert [route.table for route in found.routes] == ["orders", "users"]
 
 
+@pytest.mark.parametrize(
+    ("version", "real", "expected"),
+    [
+        ("5.7.44-log", "ON", "ON"),
+        ("5.7.44-log", "OFF", ""),
+        ("8.0.36", "ON", ""),
+        ("8.0.36", "OFF", "OFF"),
+    ],
+)
+def test_a_server_that_makes_timestamps_otherwise_than_its_version_is_told_so(
+    version: str, real: str, expected: str
+) -> None:
+    one = seen(version, ("app", "t_1"), explicit_defaults_for_timestamp=real)
+    found = read(written(one, seen("8.0.36", ("app", "t_2")), seen("8.0.36")))
+    assert [s.explicit_defaults_for_timestamp for s in found.sources] == [expected, ""]
+
+
 def test_a_server_that_compares_names_without_case_is_told_so() -> None:
     one = seen("8.0.36", ("app", "t_1"), lower_case_table_names="1")
     found = read(written(one, seen("8.0.36", ("app", "t_2")), seen("8.0.36")))

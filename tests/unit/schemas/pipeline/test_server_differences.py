@@ -121,3 +121,35 @@ def test_names_of_tables_are_compared_as_described(
 def test_no_other_way_to_compare_names_is_known() -> None:
     with pytest.raises(ConfigError, match="must be 0, 1 or 2"):
         replace(SOURCE, lower_case_table_names=3)
+
+
+@pytest.mark.parametrize(
+    ("version", "told", "real", "fault"),
+    [
+        ("8.0.15", "", "1", False),
+        ("5.7.22", "", "0", False),
+        ("5.7.22", "", "", False),
+        ("5.7.22", "", "1", True),
+        ("5.7.22", "ON", "ON", False),
+        ("8.0.15", "", "OFF", True),
+        ("8.0.15", "ON", "0", True),
+    ],
+)
+def test_timestamps_that_say_nothing_are_read_as_the_server_makes_them(
+    version: str, told: str, real: str, fault: bool
+) -> None:
+    source = replace(SOURCE, version=version, explicit_defaults_for_timestamp=told)
+    found = source_differences(source, version, "", "0", real)
+    assert [each.code for each in found] == (["SM-6115"] if fault else [])
+    is_on = "ON" if real in ("1", "ON") else "OFF"
+    for each in found:
+        assert each.fault
+        assert each.change == f"set explicit_defaults_for_timestamp = '{is_on}'"
+        right = replace(source, explicit_defaults_for_timestamp=is_on)
+        assert source_differences(right, version, "", "0", real) == []
+        assert server_context(right).has_explicit_timestamps is (is_on == "ON")
+
+
+def test_no_other_way_to_make_timestamps_is_known() -> None:
+    with pytest.raises(ConfigError, match="must be 'ON' or 'OFF', not 'yes'"):
+        replace(SOURCE, explicit_defaults_for_timestamp="yes")
