@@ -110,9 +110,7 @@ def make_or_change(pipeline: Pipeline, source: Source, rest: ConnectRest) -> Don
     before = rest.config(name)
     if MARK in (before or {}):
         return Done.LEFT
-    real = reading_settings(pipeline, source)
-    refuse_differences(f"source {source.name}", source_differences(source, *real))
-    refuse_compressed_binlog(source, is_compressed=compresses(pipeline, source))
+    _check_server(pipeline, source)
     config = configuration(pipeline, source, rest)
     check_worker(rest, config)
     if before is None:
@@ -195,8 +193,17 @@ def prepare_sources(pipeline: Pipeline) -> None:
     """
     create_topics(pipeline.kafka, topics.own_topics(pipeline))
     for source in pipeline.sources:
-        real = reading_settings(pipeline, source)
-        refuse_differences(f"source {source.name}", source_differences(source, *real))
-        refuse_compressed_binlog(source, is_compressed=compresses(pipeline, source))
+        _check_server(pipeline, source)
         refuse_unread(source, unread_by_debezium(pipeline, source))
         prepare_signal_table(pipeline, source)
+
+
+def _check_server(pipeline: Pipeline, source: Source) -> None:
+    """Refuse a server that is not as the pipeline file says, or whose binlog would be passed over.
+
+    Raises:
+        StackError, ConfigError: As ``make_or_change``.
+    """
+    real = reading_settings(pipeline, source)
+    refuse_differences(f"source {source.name}", source_differences(source, *real))
+    refuse_compressed_binlog(source, is_compressed=compresses(pipeline, source))

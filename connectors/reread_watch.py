@@ -24,7 +24,7 @@ from shardmerge.connectors.kafka.record_formats import json_of_connectors
 from shardmerge.connectors.kafka.record_sender import RecordSender
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.connectors.repair.source_repair import SourceRepair
-from shardmerge.connectors.watch_loop import look_until, tell
+from shardmerge.connectors.watch_loop import look_at_each, look_until
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.settings import Pipeline
@@ -87,20 +87,9 @@ class RereadWatch:
         for record in self._new_records():
             self._take(record, now_s)
         self._open_again()
-        applied = []
-        first: Exception | None = None
-        for source, remedy, requests in tuple(self._requests.due(now_s)):
-            try:
-                if self._apply(source, remedy, requests, now_s):
-                    applied.append((source, remedy))
-            except Exception as error:
-                if first is None:
-                    first = error
-                else:
-                    tell(error, _WATCHED)
-        if first is not None:
-            raise first
-        return tuple(applied)
+        due = tuple(self._requests.due(now_s))
+        applied = look_at_each(due, lambda each: self._apply(*each, now_s), _WATCHED)
+        return tuple((source, remedy) for source, remedy, _ in applied)
 
     def _apply(
         self, source: str, remedy: Remedy, requests: tuple[Request, ...], now_s: float

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ShardMergeError
 
 log = logger(__name__)
+T = TypeVar("T")
 
 
 def look_until(
@@ -31,6 +33,33 @@ def look_until(
             look(time.monotonic())
         except Exception as error:
             tell(error, watched)
+
+
+def look_at_each(things: Iterable[T], look: Callable[[T], bool], watched: str) -> list[T]:
+    """Look at each thing, even if the look at another one fails; those that count are returned.
+
+    Args:
+        things: Looked at one after the other.
+        look: Whether the thing counts.
+        watched: As for ``look_until``.
+
+    Raises:
+        Exception: The first error, when everything was looked at; later ones are told.
+    """
+    found = []
+    first: Exception | None = None
+    for thing in things:
+        try:
+            if look(thing):
+                found.append(thing)
+        except Exception as error:
+            if first is None:
+                first = error
+            else:
+                tell(error, watched)
+    if first is not None:
+        raise first
+    return found
 
 
 def tell(error: Exception, watched: str) -> None:

@@ -55,7 +55,7 @@ from shardmerge.schemas.pipeline.file import parse_pipeline
 from .making_watch import MakingWatch
 from .moved_sources import MovedSources
 from .reread_watch import RereadWatch
-from .watch_loop import tell
+from .watch_loop import look_at_each, tell
 
 log = logger(__name__)
 _TAKE_IN_PAUSE_S = 15.0
@@ -116,21 +116,14 @@ class Watchdog:
             ContractError: A connector's topics hold what it did not write.
             ConfigError: A password or a file is not where the pipeline file says.
         """
-        restarted = []
-        first: Exception | None = None
-        for name in self._names:
-            try:
-                if self._look_at(name, now_s):
-                    self.states.restarted(name)
-                    restarted.append(name)
-            except Exception as error:
-                if first is None:
-                    first = error
-                else:
-                    tell(error, _WATCHED)
-        if first is not None:
-            raise first
-        return tuple(restarted)
+
+        def is_restarted(name: str) -> bool:
+            if not self._look_at(name, now_s):
+                return False
+            self.states.restarted(name)
+            return True
+
+        return tuple(look_at_each(self._names, is_restarted, _WATCHED))
 
     def _look_at(self, name: str, now_s: float) -> bool:
         restarts, repair = self._restarts[name], self._repairs.get(name)

@@ -11,10 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shardmerge.connectors.debezium.unread_types import (
-    LOST_ROWS,
-    UNCOMPRESSED_BINLOG,
-)
+from shardmerge.connectors.debezium.unread_types import LOST_ROWS, UNCOMPRESSED_BINLOG
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.policies import Keyless
 from shardmerge.schemas.model.server_context import ServerContext

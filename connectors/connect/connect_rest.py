@@ -7,7 +7,7 @@ waited out here, so that a caller sees either an answer or a ``StackError`` with
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -99,14 +99,17 @@ class ConnectRest:
 
     def plugins(self) -> tuple[str, ...]:
         """Classes of everything that the workers load as plugins."""
-        listed = self._call("GET", "/connector-plugins?connectorsOnly=false").json()
-        return tuple(sorted(plugin["class"] for plugin in listed))
+        return tuple(sorted(plugin["class"] for plugin in self._plugins()))
 
     def plugin_versions(self, name: str) -> tuple[str, ...]:
         """The versions of a class that the workers load as a plugin, where they tell any."""
-        listed = self._call("GET", "/connector-plugins?connectorsOnly=false").json()
-        versions = {plugin.get("version") for plugin in listed if plugin["class"] == name}
+        versions = {p.get("version") for p in self._plugins() if p["class"] == name}
         return tuple(sorted(str(version) for version in versions if version))
+
+    def _plugins(self) -> Sequence[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]]
+        found = self._call("GET", "/connector-plugins?connectorsOnly=false").json()
+        return found
 
     def create_or_update(self, name: str, config: Mapping[str, str]) -> bool:
         """Give a connector its configuration; returns whether anything changed.
