@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
+from shardmerge.agents.coordination.state.restated_texts import restated_change
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.coordination.target_moves import Refusal
 from shardmerge.agents.tracking import tracker
@@ -20,7 +21,11 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.pipeline import topics
 from shardmerge.schemas.pipeline.routing import RoutingRule, route
-from shardmerge.schemas.pipeline.server_differences import server_context, utf8mb4_defaults
+from shardmerge.schemas.pipeline.server_differences import (
+    server_context,
+    server_contexts,
+    utf8mb4_defaults,
+)
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, JoinedSchema, Outcome
@@ -39,7 +44,7 @@ class TrackerHandler:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._rules = pipeline.routes
-        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
+        self._contexts = server_contexts(pipeline.sources)
         self._schema_log = topics.schema_log(pipeline).name
         self._ddl = topics.ddl(pipeline).name
         self._tables = TrackedTables()
@@ -105,8 +110,8 @@ class CoordinatorHandler:
         self._joined = topics.joined_schemas(pipeline).name
         self._signals = topics.signals(pipeline).name
         self._defaults = utf8mb4_defaults(pipeline.sources)
-        self._states = TargetStates(self._defaults)
-        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
+        self._contexts = server_contexts(pipeline.sources)
+        self._states = TargetStates(self._defaults, self._contexts)
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
 
     def __call__(self, rows: Rows, record: SourceRecord) -> Effects:
@@ -143,11 +148,11 @@ class CoordinatorHandler:
             state: Of ``came.target``, before it.
             came: Any; a repeated one changes nothing and has no answer.
         """
+        context = self._contexts.get(came.shard.source) if came.shard else None
         if isinstance(came, SchemaChange):
-            return decide(state, came, self._dialect)
+            return decide(state, came, self._dialect, context)
         if not state.version:
             return Step(state, coordinator.no_target(came), None)
-        context = self._contexts.get(came.shard.source) if came.shard else None
         return obey(state, came, self._dialect, context)
 
     def _effects(
@@ -194,12 +199,21 @@ def _with_schema(
         return None, replace(command, error=_text_of(defect), code="SM-9002")
 
 
-def decide(state: TargetState, change: SchemaChange, dialect: Dialect) -> Step:
+def decide(
+    state: TargetState, change: SchemaChange, dialect: Dialect, context: ServerContext | None
+) -> Step:
     """Decide; a defect in our own code holds only the shard whose change brought it to light.
 
     Otherwise the worker would stop at this record for ever, and every other target with it. Nothing
     is hidden: the decision says what broke and where, and the shard is held.
+
+    Args:
+        state: Of the change's target, before it.
+        change: A tracker of an earlier version may have written it.
+        dialect: The target's kind and version.
+        context: How the shard's server reads a statement; None when no source has its name.
     """
+    change = restated_change(state, change, context)
     try:
         return coordinator.decide(state, change, dialect)
     except ContractError:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.names import TargetTable
+from shardmerge.schemas.model.server_context import ServerContext
 
 from .effects import Effects
 
@@ -47,8 +48,18 @@ class MemoryRows:
         keys = map(state_rows.parsed_key, self._rows)
         return sorted({parsed[0] for parsed in keys if parsed is not None})
 
-    def state(self, target: TargetTable) -> TargetState:
-        """The coordinator's state of a target; the initial one before its first change."""
+    def state(
+        self,
+        target: TargetTable,
+        contexts: Mapping[str, ServerContext] = state_rows.NO_CONTEXTS,
+    ) -> TargetState:
+        """The coordinator's state of a target; the initial one before its first change.
+
+        Args:
+            target: Any.
+            contexts: See ``state_rows.stored_state``; needed where something is decided.
+        """
         if self.get(state_rows.header_key(target)) is None:
             return TargetState(target)
-        return state_rows.stored_state(target, self.get, self._of_target.get(target, {}))
+        keys = self._of_target.get(target, {})
+        return state_rows.stored_state(target, self.get, keys, contexts)

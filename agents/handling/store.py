@@ -16,6 +16,7 @@ from shardmerge.agents.tracking import tracked
 from shardmerge.agents.tracking.tracked import LastStatement, Tracked
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
+from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.records import plain
 
 from .effects import Rows
@@ -116,10 +117,16 @@ class TargetStates:
 
     Args:
         defaults: See ``TargetState``.
+        contexts: See ``state_rows.stored_state``.
     """
 
-    def __init__(self, defaults: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        defaults: frozenset[str] = frozenset(),
+        contexts: Mapping[str, ServerContext] = state_rows.NO_CONTEXTS,
+    ) -> None:
         self._defaults = defaults
+        self._contexts = contexts
         self._decoded: _Decoded[TargetState] = _Decoded()
         self._listed: dict[TargetTable, tuple[bytes, list[bytes]]] = {}
         """Target → its header and the keys of its other rows, until its state is read."""
@@ -134,7 +141,7 @@ class TargetStates:
         if known is not None:
             return known
         keys = self._keys(rows, target, header)
-        stored = state_rows.stored_state(target, rows.get, keys)
+        stored = state_rows.stored_state(target, rows.get, keys, self._contexts)
         return self._decoded.put(key, header, replace(stored, defaults=self._defaults))
 
     def puts(
@@ -152,6 +159,8 @@ class TargetStates:
         key = state_rows.header_key(new.target)
         header = puts[key]
         assert header is not None
+        if new.restated or new.unused:
+            new = replace(new, restated=False, unused=frozenset())
         self._decoded.put(key, header, new)
         return puts
 

@@ -11,7 +11,7 @@ from shardmerge.agents.handling.store import LastStatements, TrackedTables
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.server_differences import utf8mb4_defaults
+from shardmerge.schemas.pipeline.server_differences import server_contexts, utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .simulated_agents import AgentsState
@@ -37,9 +37,9 @@ def line_state(
         latest, begun = last[source.name], SourcePosition(source.epoch, "", 0, 0)
         at = begun if latest is None else max(begun, latest.position)
         places[source.name] = SourcePlace.behind(end, at)
-    defaults = utf8mb4_defaults(pipeline.sources)
+    defaults, contexts = utf8mb4_defaults(pipeline.sources), server_contexts(pipeline.sources)
     targets = {
-        target: replace(coordinator.state(target), defaults=defaults)
+        target: replace(coordinator.state(target, contexts), defaults=defaults)
         for target in coordinator.targets()
     }
     return AgentsState(

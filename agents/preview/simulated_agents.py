@@ -20,7 +20,7 @@ from shardmerge.connectors.debezium.envelope import SchemaChangeEvent
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.server_differences import server_context, utf8mb4_defaults
+from shardmerge.schemas.pipeline.server_differences import server_contexts, utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records.decisions import Decision
 from shardmerge.schemas.records.operator_commands import CommandKind, OperatorCommand
@@ -88,7 +88,7 @@ class SimulatedAgents:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        self._contexts = {s.name: server_context(s) for s in pipeline.sources}
+        self._contexts = server_contexts(pipeline.sources)
         self._sources = {source.name: source for source in pipeline.sources}
         self._defaults = utf8mb4_defaults(pipeline.sources)
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
@@ -198,7 +198,7 @@ class SimulatedAgents:
             before = targets.get(change.target)
             if before is None:
                 before = coordinator.initial(change.target, self._defaults)
-            step = decide(before, change, self._dialect)
+            step = decide(before, change, self._dialect, self._contexts[source])
             if step.decision is None:
                 continue
             targets = targets.set(change.target, step.state)

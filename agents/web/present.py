@@ -20,7 +20,7 @@ from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.server_differences import utf8mb4_defaults
+from shardmerge.schemas.pipeline.server_differences import server_contexts, utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 TIMEOUT_S = 10.0
@@ -61,7 +61,9 @@ class KafkaPresent:
             rows = self._rows(reader, COORDINATOR_TABLE)
         if rows.get(state_rows.header_key(target)) is None:
             return None
-        return replace(rows.state(target), defaults=utf8mb4_defaults(self._pipeline.sources))
+        sources = self._pipeline.sources
+        state = rows.state(target, server_contexts(sources))
+        return replace(state, defaults=utf8mb4_defaults(sources))
 
     def agents_state(self) -> AgentsState:
         """The state of both agents.

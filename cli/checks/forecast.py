@@ -95,7 +95,8 @@ def _forecast(
         result = tracker.track({}, event, pipeline.routes, contexts[shard.source])
         for change in result.changes:
             target = change.target
-            step = decide(states.get(target) or initial(target, defaults), change, dialect)
+            before = states.get(target) or initial(target, defaults)
+            step = decide(before, change, dialect, contexts[shard.source])
             states[target] = step.state
             fixups += step.decision.fixups if step.decision else ()
     return states, fixups

@@ -8,7 +8,7 @@ shard.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -108,6 +108,28 @@ def join_constraints(
     # A foreign key names a parent in its own shard, so two that differ are no conflict.
     common = [c for c, n in counts.items() if isinstance(c, ForeignKey) and n == shards]
     return JoinedConstraints(key, indexes, checks, tuple(sorted(common, key=repr)))
+
+
+def with_known_names(checks: Iterable[Check], there: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks; one that the table has already, under another made-up name, keeps that name.
+
+    Args:
+        checks: With names.
+        there: The table's checks.
+    """
+    found, known = tuple(checks), {check.name.lower() for check in there}
+    names = {check.name.lower() for check in found}
+    free = {
+        (check.expression, check.enforced): check.name
+        for check in there
+        if check.name.lower() not in names and _MADE_UP_CHECK.match(check.name)
+    }
+    return tuple(
+        replace(check, name=free.pop((check.expression, check.enforced), check.name))
+        if check.name.lower() not in known and _MADE_UP_CHECK.match(check.name)
+        else check
+        for check in found
+    )
 
 
 def _renamed_part(part: IndexPart, names: Mapping[str, str]) -> IndexPart:

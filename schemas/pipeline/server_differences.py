@@ -195,6 +195,15 @@ def server_context(source: Source) -> ServerContext:
     )
 
 
+def server_contexts(sources: Iterable[Source]) -> dict[str, ServerContext]:
+    """Source → what the grammar must know about its server.
+
+    Raises:
+        ConfigError: See ``server_context``.
+    """
+    return {source.name: server_context(source) for source in sources}
+
+
 def utf8mb4_defaults(sources: Iterable[Source]) -> frozenset[str]:
     """The default collations of utf8mb4 on the servers of some sources.
 

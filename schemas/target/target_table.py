@@ -12,6 +12,7 @@ from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.ddl.session_zone import depends_on_zone
 from shardmerge.schemas.lattice.join import as_ordinary
 from shardmerge.schemas.lattice.joined import JoinedColumn, JoinedTable
+from shardmerge.schemas.lattice.key_join import with_known_names
 from shardmerge.schemas.model.coded_text import CodedText
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import MAX_NAME_CHARACTERS, NULL_DEFAULT
@@ -144,7 +145,7 @@ def target_schema(
     schema = replace(
         schema,
         indexes=fitting.indexes([primary] if key else [], schema),
-        checks=fitting.checks(table, _check_names(there)),
+        checks=fitting.checks(table, there.checks if there is not None else ()),
     )
     schema, refusal = _answered(cast("Hashable", dialect), schema, has_key=bool(key))
     fitting.refusal = fitting.refusal or refusal
@@ -299,9 +300,9 @@ class _Fitting:
                 found.append(fitted)
         return tuple(found)
 
-    def checks(self, table: str, kept: Collection[str]) -> tuple[Check, ...]:
-        """The checks that the target has; names in ``kept`` (lower case) stay."""
-        found = []
+    def checks(self, table: str, there: Sequence[Check]) -> tuple[Check, ...]:
+        """The checks that the target is to have; ``there`` are those that it has."""
+        found, kept = [], {check.name.lower() for check in there}
         for check in self._joined.unsteady:
             self._leave_out(check, self._why_unsteady(check.expression))
         for check in self._joined.checks:
@@ -315,7 +316,7 @@ class _Fitting:
                 self._leave_out(check, fitted.reason)
             else:
                 found.append(fitted)
-        return tuple(found)
+        return with_known_names(found, there)
 
     def _leave_out(self, check: Check, why: str) -> None:
         text = f"check ({check.expression}) is left out: {why}"
@@ -373,10 +374,6 @@ def _fitted(
 def _unique_names(indexes: Iterable[Index]) -> set[str]:
     """The columns, in lower case, of primary keys and unique indexes."""
     return {name.lower() for index in indexes if index.is_unique for name in index.columns}
-
-
-def _check_names(there: TableSchema | None) -> set[str]:
-    return {check.name.lower() for check in there.checks} if there is not None else set()
 
 
 def _named(check: Check, table: str, *, keeps: bool) -> Check:

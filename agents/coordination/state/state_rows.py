@@ -31,14 +31,17 @@ from shardmerge.schemas.lattice.change_effect import ChangeEffect
 from shardmerge.schemas.lattice.copied_columns import Copy
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.earlier_codes import EARLIER
 from shardmerge.schemas.records.plain import dump, from_plain, load
 from shardmerge.schemas.records.plain_fields import FLAT
 
+from .restated_texts import restated
 from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import TargetState, assembled
 
@@ -52,6 +55,8 @@ tables that are to be read as a whole, and whether rows of shards that left stay
 a dropped shard's rows; 11 the codes of the reasons of holds; 12 those of the effects of changes
 that wait; 13 what the route says of policies that an operator set."""
 
+NO_CONTEXTS: Mapping[str, ServerContext] = {}
+"""No source's server is known; a state is then read with the texts that are stored."""
 _PREFIX = b"state/"
 _RESTORE = (
     "stop this worker and delete its data directory: its tables are read again from their changelog"
@@ -76,6 +81,9 @@ def changed_rows(
 ) -> dict[bytes, bytes | None]:
     """The rows that make the stored old state the new one; None deletes a row.
 
+    After ``old`` was read with other texts than those that are stored, the rows of all schemas are
+    written, but not of all shards. The other shards' rows still refer to the earlier schemas.
+
     Args:
         old: What is stored; the initial state when nothing is.
         new: Made from it.
@@ -84,14 +92,20 @@ def changed_rows(
     """
     target = new.target
     rows: dict[bytes, bytes | None] = {header_key(target): dump(_header(new))}
-    if new.schema is not None and (new.schema, new.columns) != (old.schema, old.columns):
+    schema_changed = (new.schema, new.columns) != (old.schema, old.columns)
+    if new.schema is not None and (schema_changed or old.restated):
         ids = tuple(column.id for column in new.columns)
         rows[_key(target, "target")] = _schema_bytes(ShardSchema(new.schema, ids))
     for source in sources:
         rows[_key(target, "source", source)] = dump(new.seen[source])
+    if old.restated:
+        for schema in new.pool.counts():
+            rows[_key(target, "schema", _fingerprint(schema))] = _schema_bytes(schema)
+    for fingerprint in old.unused:
+        rows.setdefault(_key(target, "schema", fingerprint), None)
     for name in shards:
         before, after = old.shards.get(name), new.shards.get(name)
-        for schema in before.schemas if before else ():
+        for schema in before.schemas if before and not old.restated else ():
             if schema not in new.pool:
                 rows[_key(target, "schema", _fingerprint(schema))] = None
         for schema in after.schemas if after else ():
@@ -103,7 +117,10 @@ def changed_rows(
 
 
 def stored_state(
-    target: TargetTable, get: Callable[[bytes], bytes | None], keys: Iterable[bytes]
+    target: TargetTable,
+    get: Callable[[bytes], bytes | None],
+    keys: Iterable[bytes],
+    contexts: Mapping[str, ServerContext] = NO_CONTEXTS,
 ) -> TargetState:
     """Read the state of a target whose header is stored.
 
@@ -111,6 +128,8 @@ def stored_state(
         target: Any.
         get: Gives a row by its key.
         keys: Of the target's other rows.
+        contexts: Source → how its server reads a statement, to restate what an earlier version
+            stored, see ``restated_texts``.
 
     Raises:
         ContractError: The rows have another format, or do not belong together.
@@ -118,6 +137,7 @@ def stored_state(
     header = _read_header(target, get(header_key(target)) or b"")
     seen: dict[str, tuple[int, int]] = {}
     stored: dict[ShardId, _StoredShard] = {}
+    fingerprints: set[str] = set()
     for key in keys:
         parsed, data = parsed_key(key), get(key)
         if parsed is None or data is None:
@@ -128,6 +148,8 @@ def stored_state(
             seen[names[0]] = (offset, ordinal)
         elif kind == "shard":
             stored[ShardId(*names)] = load(_StoredShard, data)
+        elif kind == "schema":
+            fingerprints.add(names[0])
     if len(stored) != header.shards:
         raise ContractError(
             f"the stored state of {target} has {header.shards} shards, but there are rows of "
@@ -183,7 +205,9 @@ def stored_state(
             )
         )
     table = get(_key(target, "target"))
-    merged = None if table is None else _read_schema(table)
+    was = None if table is None else _read_schema(table)
+    now = restated(shards, was, contexts)
+    merged = now.target
     state = TargetState(
         target=target,
         version=header.version,
@@ -203,7 +227,16 @@ def stored_state(
         told=header.told,
         route_says=header.route_says,
     )
-    return assembled(state, shards)
+    state = assembled(state, now.shards)
+    if now.shards is shards and fingerprints == schemas.keys():
+        return state
+    # Where an earlier decision has restated the schemas, their rows are there already.
+    own = {_fingerprint(schema) for schema in state.pool.counts()}
+    return replace(
+        state,
+        restated=merged != was or not own <= fingerprints,
+        unused=frozenset(fingerprints - schemas.keys() - own),
+    )
 
 
 @dataclass(frozen=True, slots=True)

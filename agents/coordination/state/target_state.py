@@ -76,6 +76,8 @@ class TargetState:
         departed_rows: Whether rows of shards that left stay in the target.
         told: What the target does without, as its decisions told it; ``TargetSchema.sentences``.
         defaults: The default collations of utf8mb4 on the sources' servers; not stored.
+        restated: Whether the stored schemas have earlier texts than these; see ``restated_texts``.
+        unused: Fingerprints of stored schemas to which no shard refers any more.
         joined: The join from which the target's schema was made, to see that nothing changed; None
             when it is not known, as after a restart.
     """
@@ -109,6 +111,8 @@ class TargetState:
     departed_rows: bool = False
     told: tuple[str, ...] = ()
     defaults: frozenset[str] = field(default=frozenset(), compare=False)
+    restated: bool = field(default=False, compare=False)
+    unused: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def type_rules(self) -> TypeRules:

@@ -8,7 +8,9 @@ import pytest
 from shardmerge.agents.coordination import commands, coordinator
 from shardmerge.agents.handling.effects import Effects, SourceRecord
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
+from shardmerge.agents.handling.store import TargetStates
 from shardmerge.agents.tracking import tracker
+from shardmerge.schemas.ddl.apply.stored_texts import with_texts
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.file import parse_pipeline
@@ -248,3 +250,25 @@ def test_the_default_collation_of_the_sources_servers_tells_whether_keys_can_col
     else:
         (modify,) = outcomes[1].statements
         assert "COLLATE utf8mb4_bin" in modify.sql
+
+
+def test_the_coordinator_reads_what_an_earlier_version_stored_with_the_present_texts():
+    columns = "ID INT PRIMARY KEY, G INT AS (ROUND(ID))"
+    (first,) = TrackerHandler(PIPELINE)(Rows(), statement(f"CREATE TABLE tbl00 ({columns})")).sends
+    (second,) = TrackerHandler(PIPELINE)(
+        Rows(), statement(f"CREATE TABLE tbl01 ({columns})", 1)
+    ).sends
+    change = codec.decode(first.value)
+    assert isinstance(change, SchemaChange) and change.after is not None
+    earlier = replace(change, after=with_texts(change.after, lambda _: "round(`ID`)"))
+    old = coordinator.initial(change.target)
+    step = coordinator.decide(old, earlier)
+    rows = Rows()
+    rows.take(Effects(TargetStates().puts(old, step.state, [change.shard], "s1")))
+    assert any(b"round(`ID`)" in row for row in rows.values())
+
+    effects = rows.take(CoordinatorHandler(PIPELINE)(rows, log_record(second.value, 1)))
+
+    decision = codec.decode(effects.sends[0].value)
+    assert isinstance(decision, Decision)
+    assert (decision.outcome, decision.statements) == (Outcome.NOOP, ())

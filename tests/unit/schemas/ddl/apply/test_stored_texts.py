@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.schemas.ddl.apply.actions import schema_after
@@ -13,8 +15,11 @@ from shardmerge.schemas.ddl.apply.stored_texts import (
     stored_index,
     stored_schema,
     stored_text,
+    texts_of,
+    with_texts,
 )
 from shardmerge.schemas.ddl.changes import CreateTable
+from shardmerge.schemas.ddl.expressions import canonical
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.model.actions import (
     CheckAddition,
@@ -24,6 +29,7 @@ from shardmerge.schemas.model.actions import (
     IndexAddition,
     TableCreation,
 )
+from shardmerge.schemas.model.errors import UnparsableDDL
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import (
@@ -38,6 +44,7 @@ from shardmerge.schemas.model.tables import (
     TableSchema,
 )
 from shardmerge.schemas.model.types import ColumnType
+from tests.integration.mysql.stored_expressions import PLAIN
 
 MYSQL = ServerContext(version=(8, 0, 36))
 OLD_MYSQL = ServerContext(version=(8, 0, 15))
@@ -72,6 +79,36 @@ def test_a_text_has_the_form_that_the_server_stores(
 ) -> None:
     assert stored_text(text, context) == stored
     assert stored_text(stored, context) == stored
+
+
+@pytest.mark.parametrize("context", [MYSQL, OLD_MYSQL, ServerContext(version=(5, 7)), MARIADB])
+def test_reading_a_text_of_this_version_again_changes_nothing(context: ServerContext) -> None:
+    texts = []
+    for written in PLAIN:
+        try:
+            texts.append(canonical(written, context))
+        except UnparsableDDL:
+            continue  # a function of another server
+    assert len(texts) > len(PLAIN) * 0.9
+    assert [stored_text(text, context) for text in texts] == texts
+
+
+def test_modes_of_the_server_do_not_change_how_a_canonical_text_is_read() -> None:
+    modes = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "HIGH_NOT_PRECEDENCE")
+    context = replace(MYSQL, sql_mode=frozenset(modes))
+    for text in (r"concat(`a`,'\\n')", "(`a` or `b`)", "(not((`a` and `b`)))"):
+        assert stored_text(text, context) == stored_text(text, MYSQL)
+    real = replace(MYSQL, sql_mode=frozenset({"REAL_AS_FLOAT"}))
+    assert stored_text("cast(`a` as real)", real) == "cast(`a` as float)"
+    assert stored_text("cast(`a` as real)", MYSQL) == "cast(`a` as double)"
+
+
+def test_only_texts_that_change_make_another_table() -> None:
+    schema = table("a INT, g INT AS (a + 1), b INT DEFAULT (ROUND(1.5)), CHECK (a > 0)", MYSQL)
+    assert [*texts_of(schema)] == ["(`a` + 1)", "round(1.5,0)", "(`a` > 0)"]
+    assert with_texts(schema, lambda text: text) is schema
+    other = with_texts(schema, lambda text: text.replace("`a`", "`z`"))
+    assert [*texts_of(other)] == ["(`z` + 1)", "round(1.5,0)", "(`z` > 0)"]
 
 
 @pytest.mark.parametrize("context", [MYSQL, OLD_MYSQL, MARIADB])
