@@ -16,7 +16,7 @@ shards, and renames back, follow the copies that exist.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from shardmerge.agents.coordination.rows.rereads import is_read_again
@@ -43,14 +43,27 @@ class Assigned:
         names: Identity → name in the target, of every identity that is known now.
         generations: See ``TargetState``.
         copies: Likewise, with those that the change begins.
-        warnings: Renames that the target does not follow, for people.
+        unfollowed: Identity → the shard's name of the column, and the warning to give if the target
+            does not follow this rename.
     """
 
     tracked: ShardSchema
     names: Mapping[str, str]
     generations: Mapping[str, int]
     copies: tuple[Copy, ...]
-    warnings: tuple[CodedText, ...]
+    unfollowed: Mapping[str, tuple[str, CodedText]]
+
+    def warnings(self, names: Mapping[str, str]) -> list[CodedText]:
+        """The renames that the target does not follow, for people.
+
+        Args:
+            names: Identity → name in the target, after the decision.
+        """
+        return [
+            warning
+            for column_id, (name, warning) in self.unfollowed.items()
+            if names[column_id].lower() != name.lower()
+        ]
 
 
 def known_names(state: TargetState) -> dict[str, str]:
@@ -66,7 +79,8 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
 
     A rename is mapped: the target's column is renamed with the first shard that renames it;
     shards that have not renamed yet keep writing into it under their own name. A rename that
-    contradicts another shard's rename is not followed: this loses nothing, and a warning tells it.
+    contradicts another shard's rename is not followed: this loses nothing, and a warning tells it,
+    unless the target follows because all shards agree by now.
     A rename by copying gives the shard's column another identity.
 
     Two identities with one target name are possible here; such schemas have no join.
@@ -82,7 +96,7 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     kept = [before.get(x.before.lower()) if x.before else None for x in lineages]
     copies = _Copies(state, change, book, {*before.values()})
     ids: list[str] = []
-    warnings: list[CodedText] = []
+    waiting: list[tuple[str, Lineage]] = []
     for lineage, column_id in zip(lineages, kept, strict=True):
         found = column_id or ""
         if lineage.before == lineage.name == book.names.get(found):
@@ -91,7 +105,8 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
         if column_id is not None and _is_called_anew(state, book, column_id, lineage):
             found = copies.renamed(column_id, lineage.name)
         if column_id is not None and found == column_id and lineage.before != lineage.name:
-            warnings += filter(None, [book.rename(column_id, lineage)])
+            waiting.append((column_id, lineage))
+            waiting = book.renamed(waiting)
         ids.append(found)
     taken = set(filter(None, ids))
     for place, lineage in enumerate(lineages):
@@ -105,7 +120,8 @@ def assign(state: TargetState, change: SchemaChange) -> Assigned:
     for column in state.policies.origin.columns:
         book.names.setdefault(column.column_id, column.name)
     tracked = with_origin(ShardSchema(change.after, tuple(ids)), state.policies.origin)
-    return Assigned(tracked, book.names, book.generations, copies.all, tuple(warnings))
+    unfollowed = {i: (line.name, book.why_not_renamed(i, line)) for i, line in waiting}
+    return Assigned(tracked, book.names, book.generations, copies.all, unfollowed)
 
 
 def _lineage(change: SchemaChange, before: Mapping[str, str]) -> tuple[Lineage, ...]:
@@ -256,23 +272,33 @@ class _NameBook:
             self._indexed.setdefault(folded, column_id)
         return column_id
 
-    def rename(self, column_id: str, lineage: Lineage) -> CodedText | None:
-        """Rename the target's column; returns why that is not done, or None when it is."""
-        current, old, new = self.names[column_id], lineage.before, lineage.name
-        if old.lower() == new.lower() or current.lower() == new.lower():
-            return None
-        if current.lower() != old.lower():
-            return CodedText(
-                f"this shard renames {old!r} to {new!r}, the target's column stays "
-                f"{current!r}, as another shard renamed it",
-                "SM-1706",
-            )
-        if self.find(new) is not None:
-            return CodedText(
-                f"this shard renames {old!r} to {new!r}, the target's column stays {old!r}, "
-                f"since the target has another column {new!r}",
-                "SM-1706",
-            )
-        self.names[column_id] = new
+    def renamed(self, waiting: Sequence[tuple[str, Lineage]]) -> list[tuple[str, Lineage]]:
+        """Rename the target's columns; returns the renames for which the target is not ready.
+
+        A rename can free the name that another one needs.
+        """
+        left = [each for each in waiting if not self._rename(*each)]
+        return left if len(left) == len(waiting) else self.renamed(left)
+
+    def _rename(self, column_id: str, lineage: Lineage) -> bool:
+        current, old, new = (
+            name.lower() for name in (self.names[column_id], lineage.before, lineage.name)
+        )
+        if new in (old, current):
+            return True
+        if current != old or self.find(new) is not None:
+            return False
+        self.names[column_id] = lineage.name
         self._indexed = None
-        return None
+        return True
+
+    def why_not_renamed(self, column_id: str, lineage: Lineage) -> CodedText:
+        """Why the target does not follow a rename that ``renamed`` returned."""
+        current, old, new = self.names[column_id], lineage.before, lineage.name
+        why = f"since the target has another column {new!r}"
+        if current.lower() != old.lower():
+            why = "as another shard renamed it"
+        return CodedText(
+            f"this shard renames {old!r} to {new!r}, the target's column stays {current!r}, {why}",
+            "SM-1706",
+        )

@@ -76,7 +76,8 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
             opened.add(change.shard)
         releases = [Release(shard, state.version) for shard in opened]
         moved = moved.with_all_released()
-        return emit(moved, change, answer, tracked, releases=releases, warnings=assigned.warnings)
+        warnings = assigned.warnings(answer.names)
+        return emit(moved, change, answer, tracked, releases=releases, warnings=warnings)
     refusal = answer
     if state.policies.renames is RenamePolicy.HOLD:
         names = {**names, **known_names(state)}
@@ -86,7 +87,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
     if not ((known and known.hold) or renamed) and moved.effective is not moved.final:
         answer = to(moved, moved.effective, names)
         if not isinstance(answer, Refusal):
-            return emit(moved, change, answer, tracked, warnings=assigned.warnings)
+            return emit(moved, change, answer, tracked, warnings=assigned.warnings(answer.names))
     return hold(state, change, tracked, names, renamed or refusal)
 
 

@@ -75,7 +75,7 @@ def move(state: TargetState, change: SchemaChange, assigned: Assigned, dialect: 
         if isinstance(answer, Refusal):
             queue = (pending_change(known, change, tracked, state.version),)
             return hold(state, change, tracked, names, answer, queue=queue)
-        return emit(moved, change, answer, tracked, warnings=assigned.warnings)
+        return emit(moved, change, answer, tracked, warnings=assigned.warnings(answer.names))
     if queue:
         # The hold's reason is written when it is known that the shard stays held.
         held = hold(
@@ -158,7 +158,9 @@ def _arrive(state: TargetState, change: SchemaChange, assigned: Assigned, dialec
     if isinstance(answer, Refusal):
         return hold(state, change, tracked, names, answer)
     opened = [Release(change.shard, state.version)] if known and known.hold else []
-    return emit(moved, change, answer, tracked, releases=opened, warnings=assigned.warnings)
+    return emit(
+        moved, change, answer, tracked, releases=opened, warnings=assigned.warnings(answer.names)
+    )
 
 
 def _executed(
@@ -176,7 +178,7 @@ def _executed(
         done.answer,
         assigned.tracked,
         releases=opened,
-        warnings=assigned.warnings,
+        warnings=assigned.warnings(done.answer.names),
     )
 
 

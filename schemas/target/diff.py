@@ -265,7 +265,9 @@ class _Diff:
                 continue
             former = self.change.copies.renamed.get(column_id)
             again = former in self.change.after
-            self.write.rename(column_id, column, rename.to, former=former, again=again)
+            before, after = self.change.before[column_id], self.change.after.get(column_id)
+            names = before.name, after.name if after is not None else ""
+            self.write.rename(column_id, column, rename.to, names, former=former, again=again)
             self.current[column_id] = replace(column, name=rename.to)
         self.gone = [i for i in self.gone if i in self.current]
 

@@ -136,6 +136,7 @@ class StatementWriter:
         column_id: str,
         column: Column,
         to: str,
+        on_shards: tuple[str, str],
         *,
         former: str | None = None,
         again: bool = False,
@@ -146,12 +147,16 @@ class StatementWriter:
             column_id: Its identity.
             column: Its current definition.
             to: Its new name.
+            on_shards: Its names on shards before and after; the second is "" if it is dropped.
             former: The identity that it has in rows from before the rename; None: the same one.
             again: Whether a column with the old name is added for the other shards' rows.
         """
-        name = column.name
-        renamed = f"a shard renamed {name} to {to}"
+        name, (old, new) = column.name, on_shards
+        renamed = f"a shard renamed {old} to {new}" if new else f"shards dropped {old}"
         why = CodedText(f"{renamed}; the others' rows go to {to} as well", "SM-1908")
+        if to != new:
+            text = f"{renamed}; its name is {to} until no other column is in the way"
+            why = CodedText(text, "SM-1908")
         if again:
             why = CodedText(f"{renamed}; the others' values are copied at the end", "SM-1909")
         ids = (column_id,) if former is None else (column_id, former)

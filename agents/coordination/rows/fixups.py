@@ -101,10 +101,11 @@ def with_fixups(
     asked = (r.shard for r in decision.reloads if not r.began_ms and r.shard not in loaded)
     fixups += [reloading_fixup(new.shards[name]) for name in asked]
     left = leftover_effects(old, new, given_up, decision.statements)
+    has = _with_values_of_rows(new, dialect)
     for name in sorted({*moved, *left} - reloaded):
         columns = _that_count(new.shards[name])
         since = since_added(effects.get(name, ()), renewed)
-        found = differing(since, columns, had, new.columns, old.fills)
+        found = differing(since, columns, had, has, old.fills)
         early = left.get(name, [])
         if not (found or early):
             continue
@@ -251,6 +252,13 @@ def _behind_a_passed_gate(
         for name in released
         if name in effects and name in new.shards and new.shards[name].hold
     }
+
+
+def _with_values_of_rows(new: TargetState, dialect: Dialect) -> Sequence[ShardColumn]:
+    """The target's columns that get their values from rows, not from an expression."""
+    if not dialect.computes:
+        return new.columns
+    return [column for column in new.columns if column.column.generated is None]
 
 
 def _that_count(shard: ShardState) -> tuple[ShardColumn, ...]:

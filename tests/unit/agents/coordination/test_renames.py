@@ -1,6 +1,8 @@
-"""Renames under ``hold``: a shard that renames a column first waits for the others."""
+"""Renames under ``hold``: a shard that renames first waits for the others. Swapped names."""
 
 from __future__ import annotations
+
+import pytest
 
 from shardmerge.schemas.model.policies import Mode, RenamePolicy
 from shardmerge.schemas.records.decisions import Outcome
@@ -79,3 +81,33 @@ def test_a_rename_can_be_skipped_and_the_shard_that_waits_may_leave() -> None:
     assert gone.outcome is Outcome.NOOP
     assert shards.drop("s0").statements
     assert shards.columns == ["b", "id"]
+
+
+@pytest.mark.parametrize("mode", [Mode.OPTIMISTIC, Mode.PESSIMISTIC])
+def test_a_decision_that_swaps_two_names_says_so_and_nothing_else(mode: Mode) -> None:
+    shards = SqlLine(mode, "s1", "s2", create="id INT PRIMARY KEY, a INT, b INT")
+    swap = "RENAME COLUMN a TO b, RENAME COLUMN b TO a"
+    first = shards.alter("s1", swap)
+    assert not first.statements
+
+    decision = shards.alter("s2", swap)
+
+    assert not decision.warnings
+    assert [s.reason for s in decision.statements] == [
+        "a shard renamed a to b; its name is _shardmerge_a until no other column is in the way",
+        "a shard renamed b to a; the others' rows go to a as well",
+        "a shard renamed a to b; the others' rows go to b as well",
+    ]
+    if mode is Mode.OPTIMISTIC:
+        assert len(first.warnings) == 2
+        assert all("the target's column stays" in warning for warning in first.warnings)
+
+
+@pytest.mark.parametrize("columns", ["a INT, b INT", "b INT, a INT"])
+def test_a_rename_to_a_name_that_the_same_statement_frees_is_followed_at_once(columns: str) -> None:
+    shards = SqlLine(Mode.OPTIMISTIC, "s1", "s2", create=f"id INT PRIMARY KEY, {columns}")
+
+    decision = shards.alter("s1", "RENAME COLUMN a TO b, RENAME COLUMN b TO c")
+
+    assert not decision.warnings
+    assert sql(decision) == ["RENAME COLUMN `b` TO `c`", "RENAME COLUMN `a` TO `b`"]

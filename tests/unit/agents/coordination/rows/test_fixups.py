@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.handling.handlers import CoordinatorHandler, TrackerHandler
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import NO_ORIGIN, Origin
 from shardmerge.schemas.model.policies import ExistingRows, Mode
+from shardmerge.schemas.model.position import SourcePosition
+from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision, FixupKind, Outcome, StatementKind
 from shardmerge.schemas.records.operator_commands import CommandKind
+from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.target.dialects.dialects import dialect_of
 from tests.unit.agents.handling.test_handlers import CREATE, PIPELINE, Rows, log_record, statement
-from tests.unit.agents.sql_line import SHARD_COLUMN, SqlLine, shard_of
+from tests.unit.agents.sql_line import SHARD_COLUMN, TARGET, SqlLine, shard_of
 
 SOURCES = ["s1", "s2", "s3"]
 
@@ -287,3 +293,42 @@ def test_what_add_column_put_in_needs_no_look_when_the_column_gets_narrower() ->
     rollout.alter("s2", "ADD c BIGINT")
     assert rollout.alter("s2", "MODIFY c INT").fixups[0].shard == shard_of("s2")
     assert [f.shard for d in rollout.decisions for f in d.fixups] == [shard_of("s2")]
+
+
+@pytest.mark.parametrize("mode", [Mode.OPTIMISTIC, Mode.PESSIMISTIC])
+@pytest.mark.parametrize("again", ["INT AS (a + 1)", "INT AS (a + 2)", "INT AS (a + 2) STORED"])
+def test_a_column_that_the_target_computes_is_never_read_again(again: str, mode: Mode) -> None:
+    shards = SqlLine(mode, "s1", "s2", create="id INT PRIMARY KEY, a INT, g INT AS (a + 1)")
+
+    for source in ("s1", "s2"):
+        shards.alter(source, f"DROP COLUMN g, ADD COLUMN g {again}")
+
+    assert not shards.held
+    assert not any(decision.fixups for decision in shards.decisions)
+    shards.alter("s1", "DROP COLUMN a, ADD COLUMN a INT, DROP COLUMN g, ADD COLUMN g INT AS (a)")
+    decision = shards.alter(
+        "s2", "DROP COLUMN a, ADD COLUMN a INT, DROP COLUMN g, ADD COLUMN g INT AS (a)"
+    )
+    assert not shards.held
+    fixups = [*shards.decisions[-2].fixups, *decision.fixups]
+    assert {column for fixup in fixups for column in fixup.columns} == {"a"}
+
+
+def test_a_computed_column_that_an_iceberg_table_has_from_rows_is_read_again() -> None:
+    iceberg = dialect_of("iceberg", "")
+    shards = SqlLine(Mode.OPTIMISTIC, "s1", create="id INT PRIMARY KEY, a INT, g INT AS (a + 1)")
+    before = shards.schemas["s1"]
+    shards.alter("s1", "DROP COLUMN g, ADD COLUMN g INT AS (a + 2)")
+    created = SchemaChange(
+        ChangeId("s1", 1), TARGET, shard_of("s1"), SourcePosition(0, "b", 10, 0), None, before,
+        (), (), "",
+    )  # fmt: skip
+    lineage = tuple(Lineage(name, "" if name == "g" else name) for name in ("id", "a", "g"))
+    after = shards.schemas["s1"]
+    changed = replace(created, id=ChangeId("s1", 2), before=before, after=after, lineage=lineage)
+    state = coordinator.decide(coordinator.initial(TARGET), created, iceberg).state
+
+    decision = coordinator.decide(state, changed, iceberg).decision
+
+    assert decision is not None
+    assert [fixup.columns for fixup in decision.fixups] == [("g",)]
