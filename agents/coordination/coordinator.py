@@ -33,6 +33,11 @@ from .removals import with_removal, without_leaving
 from .settling import settle_or_stay
 from .target_moves import Refusal
 
+_GENERATED_KEY = "my_row_id"
+"""The column of an invisible primary key that MySQL generates.
+
+Source: MySQL Reference Manual, "Generated Invisible Primary Keys".
+"""
 _BACK = (
     "{} had been taken out and is a shard again: columns that the target dropped meanwhile lack "
     "the values of its rows until they are read again (`shardmerge command reread`)"
@@ -167,7 +172,7 @@ def _warned(step: Step, change: SchemaChange) -> Step:
     """The step with warnings about the route's origin columns and the values of new columns."""
     if step.decision is None:
         return step
-    warnings = _value_warnings(change)
+    warnings = [*_value_warnings(change), *_number_warnings(change, step.state)]
     if change.policies.origin != step.state.policies.origin:
         text = (
             f"the route gives the target the origin columns {change.policies.origin}, it keeps "
@@ -175,6 +180,20 @@ def _warned(step: Step, change: SchemaChange) -> Step:
         )
         warnings.append(CodedText(text, "SM-1707"))
     return replace(step, decision=warned(step.decision, warnings)) if warnings else step
+
+
+def _number_warnings(change: SchemaChange, state: TargetState) -> list[CodedText]:
+    """The warning about a shard that arrives with a key that its server counts for itself."""
+    key = change.after.primary_key if change.after is not None else None
+    if change.before is not None or key is None or key.columns != (_GENERATED_KEY,):
+        return []
+    if len(state.shards) < 2 or state.policies.origin.in_keys:
+        return []
+    text = (
+        f"the server of {change.shard} numbers its rows itself ({_GENERATED_KEY}): rows of two "
+        "shards with the same number are one row of the target, the one that was written last"
+    )
+    return [CodedText(text, "SM-1716")]
 
 
 def _value_warnings(change: SchemaChange) -> list[CodedText]:

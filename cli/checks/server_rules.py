@@ -29,6 +29,8 @@ from shardmerge.schemas.pipeline.topics import RowTopics, row_topic
 from .findings import Finding, SourceTable, TargetFacts
 
 _DAY_S = 86_400
+_GENERATED_KEYS = "sql_generate_invisible_primary_key"
+_SHOWN_KEYS = "show_gipk_in_create_table_and_information_schema"
 _MIN_PACKET = 16 << 20
 _MIN_QUOTA = 512 << 20
 """Several times the memory that a transaction of the sink's largest round takes in TiDB."""
@@ -84,6 +86,17 @@ def source_findings(source: Source, variables: Mapping[str, str]) -> list[Findin
                 "connector cannot go on there",
                 fault=False,
                 code="SM-6110",
+            )
+        )
+    if variables.get(_SHOWN_KEYS, "ON").upper() != "ON":
+        found.append(
+            Finding(
+                where,
+                f"{_SHOWN_KEYS} is OFF: the connector's snapshot and shardmerge do not see the "
+                "invisible primary keys that the server generated, and the binlog's rows have one "
+                "value more than such a table seems to have columns; SET GLOBAL it to ON",
+                fault=False,
+                code="SM-6116",
             )
         )
     if variables.get("server_id") == str(source.server_id):
@@ -242,6 +255,12 @@ def target_findings(target: Target, variables: Mapping[str, str]) -> list[Findin
     if variables.get("local_infile", "OFF").upper() not in ("ON", "1"):
         text = "local_infile is OFF: rows are written by INSERT, several times slower"
         found.append(Finding(where, text, fault=False, code="SM-6302"))
+    if variables.get(_GENERATED_KEYS, "OFF").upper() == "ON":
+        text = (
+            f"{_GENERATED_KEYS} is ON: a target without a primary key gets a column my_row_id, and "
+            "the server refuses the primary key that its shards get later; set it OFF"
+        )
+        found.append(Finding(where, text, fault=False, code="SM-6306"))
     packet = int(variables.get("max_allowed_packet", _MIN_PACKET))
     if packet < _MIN_PACKET:
         text = f"max_allowed_packet is {packet} bytes: longer rows are refused"

@@ -288,3 +288,23 @@ def test_a_shard_that_is_described_anew_with_a_column_of_that_name_waits(definit
 
     assert (again.outcome, again.code) == (Outcome.HOLD, "SM-1206")
     assert line.alter("s1", "DROP COLUMN _shard").released == (shard_of("s1"),)
+
+
+def test_a_second_shard_whose_server_numbers_the_rows_is_warned_of() -> None:
+    generated = (
+        "`my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */, a INT,"
+        " PRIMARY KEY (`my_row_id`)"
+    )
+    in_keys = Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True)
+    for origin, warned in ((NO_ORIGIN, True), (in_keys, False)):
+        shards = SqlLine(Mode.OPTIMISTIC, origin=origin)
+        first = shards.create("s1", generated)
+        second = shards.create("s2", generated)
+        assert not first.warnings
+        assert ("SM-1716" in second.warning_codes) is warned
+        assert any("s2/app.t numbers its rows itself" in w for w in second.warnings) is warned
+        again = shards.alter("s2", "ADD COLUMN b INT")
+        assert "SM-1716" not in again.warning_codes
+        (sent,) = first.statements
+        assert "`my_row_id` bigint unsigned NOT NULL" in sent.sql
+        assert "AUTO_INCREMENT" not in sent.sql

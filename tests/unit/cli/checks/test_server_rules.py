@@ -75,6 +75,12 @@ def test_a_mariadb_that_compresses_its_binlog_is_a_fault() -> None:
         ("binlog_row_value_options", "PARTIAL_JSON", "PARTIAL_JSON", True),
         ("gtid_mode", "OFF_PERMISSIVE", "gtid_mode is OFF_PERMISSIVE", False),
         ("server_id", "54101", "server_id 54101 is the server's own", True),
+        (
+            "show_gipk_in_create_table_and_information_schema",
+            "OFF",
+            "do not see the invisible primary keys",
+            False,
+        ),
         ("version", "10.11.6-MariaDB", "it is mariadb 10.11.6-MariaDB", True),
         ("version", "5.7.40-log", "the pipeline file says 8.0", True),
         ("sql_mode", "ANSI_QUOTES", "ANSI_QUOTES is on on the server", True),
@@ -123,6 +129,7 @@ def test_modes_that_the_pipeline_file_tells_are_no_finding() -> None:
         ("local_infile", "OFF", "local_infile is OFF", False),
         ("max_allowed_packet", "1048576", "max_allowed_packet is 1048576", False),
         ("read_only", "ON", "it is read-only", True),
+        ("sql_generate_invisible_primary_key", "ON", "gets a column my_row_id", False),
     ],
 )
 def test_a_target_that_cannot_be_written_is_found(
