@@ -28,6 +28,7 @@ from shardmerge.schemas.ddl.changes import (
     Irrelevant,
     MovePartition,
     RenameTable,
+    RenameTableTo,
     Statement,
     TableMove,
     TruncateTable,
@@ -173,6 +174,14 @@ class Tracking:
 
     def _alter(self, statement: AlterTable) -> None:
         shard = self.tables.shard(statement.name)
+        for action in statement.actions:
+            if isinstance(action, RenameTableTo):
+                # The event's database is that of the new name.
+                origins = self.tables.origins(statement.name, action.to)
+                if len(origins) > 1:
+                    self._lose_origins(origins, self.tables.shard(action.to))
+                    return
+                shard = origins[0]
         schema = self.tables.tracked(shard)
         if schema is None and statement.if_exists:
             self.reason = f"table {shard} does not exist"
@@ -230,8 +239,7 @@ class Tracking:
 
     def _rename(self, origins: Sequence[ShardId], new: ShardId) -> None:
         if len(origins) > 1:
-            for shard in (*origins, new):
-                self.tables.lose(shard, ambiguous_origin(origins), DESCRIBE_ANEW, "SM-1108")
+            self._lose_origins(origins, new)
             return
         old = origins[0]
         if old == new:
@@ -254,6 +262,11 @@ class Tracking:
             self.tables.end(old, f"RENAME TO {new.database}.{new.table}")
         self.tables.change_children(old, new)
         self.given.append(new.table)
+
+    def _lose_origins(self, origins: Sequence[ShardId], new: ShardId) -> None:
+        """One of these tables has a new name now, but not even the event tells which."""
+        for shard in (*origins, new):
+            self.tables.lose(shard, ambiguous_origin(origins), DESCRIBE_ANEW, "SM-1108")
 
     def _is_given_again(self, old: ShardId, new: ShardId) -> bool:
         """Whether a later record of the statement gives the old name to another table.
