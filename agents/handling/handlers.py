@@ -36,7 +36,7 @@ from shardmerge.schemas.target.dialects.dialect import Dialect
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 
 from .effects import Effects, Rows, Send, SourceRecord
-from .store import LastStatements, TargetStates, TrackedTables, tracked_puts
+from .store import LastStatements, TargetStates, TrackedTables, servers_of, tracked_puts
 
 
 class TrackerHandler:
@@ -111,7 +111,7 @@ class CoordinatorHandler:
         self._signals = topics.signals(pipeline).name
         self._defaults = utf8mb4_defaults(pipeline.sources)
         self._contexts = server_contexts(pipeline.sources)
-        self._states = TargetStates(self._defaults, self._contexts)
+        self._states = TargetStates(self._defaults, servers_of(pipeline))
         self._dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
 
     def __call__(self, rows: Rows, record: SourceRecord) -> Effects:

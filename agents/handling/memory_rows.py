@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from shardmerge.agents.coordination.state import state_rows
+from shardmerge.agents.coordination.state.restated_texts import NO_SERVERS, Servers
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.schemas.model.names import TargetTable
-from shardmerge.schemas.model.server_context import ServerContext
 
 from .effects import Effects
 
@@ -51,15 +51,15 @@ class MemoryRows:
     def state(
         self,
         target: TargetTable,
-        contexts: Mapping[str, ServerContext] = state_rows.NO_CONTEXTS,
+        servers: Servers = NO_SERVERS,
     ) -> TargetState:
         """The coordinator's state of a target; the initial one before its first change.
 
         Args:
             target: Any.
-            contexts: See ``state_rows.stored_state``; needed where something is decided.
+            servers: See ``state_rows.stored_state``; needed where something is decided.
         """
         if self.get(state_rows.header_key(target)) is None:
             return TargetState(target)
         keys = self._of_target.get(target, {})
-        return state_rows.stored_state(target, self.get, keys, contexts)
+        return state_rows.stored_state(target, self.get, keys, servers)

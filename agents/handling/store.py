@@ -11,13 +11,17 @@ from typing import Generic, TypeVar
 
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.state import state_rows
+from shardmerge.agents.coordination.state.restated_texts import NO_SERVERS, Servers
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.tracking import tracked
 from shardmerge.agents.tracking.tracked import LastStatement, Tracked
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
-from shardmerge.schemas.model.server_context import ServerContext
+from shardmerge.schemas.pipeline.server_differences import server_contexts
+from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import plain
+from shardmerge.schemas.target.dialects.dialects import dialect_of
+from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
 
 from .effects import Rows
 
@@ -110,6 +114,13 @@ def tracked_puts(puts: Mapping[ShardId, Tracked | None]) -> dict[bytes, bytes | 
     }
 
 
+def servers_of(pipeline: Pipeline) -> Servers:
+    """The servers whose texts the states of a pipeline's targets hold."""
+    dialect = dialect_of(pipeline.target.kind, pipeline.target.version)
+    target = dialect.server if isinstance(dialect, MySqlDialect) else None
+    return Servers(server_contexts(pipeline.sources), target)
+
+
 class TargetStates:
     """The coordinator's rows as states, see ``state_rows``.
 
@@ -117,16 +128,16 @@ class TargetStates:
 
     Args:
         defaults: See ``TargetState``.
-        contexts: See ``state_rows.stored_state``.
+        servers: See ``state_rows.stored_state``.
     """
 
     def __init__(
         self,
         defaults: frozenset[str] = frozenset(),
-        contexts: Mapping[str, ServerContext] = state_rows.NO_CONTEXTS,
+        servers: Servers = NO_SERVERS,
     ) -> None:
         self._defaults = defaults
-        self._contexts = contexts
+        self._servers = servers
         self._decoded: _Decoded[TargetState] = _Decoded()
         self._listed: dict[TargetTable, tuple[bytes, list[bytes]]] = {}
         """Target → its header and the keys of its other rows, until its state is read."""
@@ -141,7 +152,7 @@ class TargetStates:
         if known is not None:
             return known
         keys = self._keys(rows, target, header)
-        stored = state_rows.stored_state(target, rows.get, keys, self._contexts)
+        stored = state_rows.stored_state(target, rows.get, keys, self._servers)
         return self._decoded.put(key, header, replace(stored, defaults=self._defaults))
 
     def puts(

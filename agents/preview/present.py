@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from immutables import Map
 
 from shardmerge.agents.handling.memory_rows import MemoryRows
-from shardmerge.agents.handling.store import LastStatements, TrackedTables
+from shardmerge.agents.handling.store import LastStatements, TrackedTables, servers_of
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.server_differences import server_contexts, utf8mb4_defaults
+from shardmerge.schemas.pipeline.server_differences import utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 from .simulated_agents import AgentsState
@@ -37,9 +37,9 @@ def line_state(
         latest, begun = last[source.name], SourcePosition(source.epoch, "", 0, 0)
         at = begun if latest is None else max(begun, latest.position)
         places[source.name] = SourcePlace.behind(end, at)
-    defaults, contexts = utf8mb4_defaults(pipeline.sources), server_contexts(pipeline.sources)
+    defaults, servers = utf8mb4_defaults(pipeline.sources), servers_of(pipeline)
     targets = {
-        target: replace(coordinator.state(target, contexts), defaults=defaults)
+        target: replace(coordinator.state(target, servers), defaults=defaults)
         for target in coordinator.targets()
     }
     return AgentsState(

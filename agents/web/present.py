@@ -8,6 +8,7 @@ from typing import Protocol
 from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.memory_rows import MemoryRows
+from shardmerge.agents.handling.store import servers_of
 from shardmerge.agents.handling.stored_table import (
     COORDINATOR_TABLE,
     TRACKER_TABLE,
@@ -20,7 +21,7 @@ from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.connectors.kafka.topic_reader import TopicReader
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
-from shardmerge.schemas.pipeline.server_differences import server_contexts, utf8mb4_defaults
+from shardmerge.schemas.pipeline.server_differences import utf8mb4_defaults
 from shardmerge.schemas.pipeline.settings import Pipeline
 
 TIMEOUT_S = 10.0
@@ -61,9 +62,8 @@ class KafkaPresent:
             rows = self._rows(reader, COORDINATOR_TABLE)
         if rows.get(state_rows.header_key(target)) is None:
             return None
-        sources = self._pipeline.sources
-        state = rows.state(target, server_contexts(sources))
-        return replace(state, defaults=utf8mb4_defaults(sources))
+        state = rows.state(target, servers_of(self._pipeline))
+        return replace(state, defaults=utf8mb4_defaults(self._pipeline.sources))
 
     def agents_state(self) -> AgentsState:
         """The state of both agents.

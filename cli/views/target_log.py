@@ -13,11 +13,11 @@ from shardmerge.agents.coordination.state import state_rows
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.handlers import CoordinatorHandler
 from shardmerge.agents.handling.memory_rows import MemoryRows
+from shardmerge.agents.handling.store import servers_of
 from shardmerge.agents.holds.answers import Answers
 from shardmerge.connectors.formats.stored_record import StoredRecord
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.pipeline.server_differences import server_contexts
 from shardmerge.schemas.pipeline.settings import Pipeline
 from shardmerge.schemas.records import codec
 from shardmerge.schemas.records.decisions import Decision
@@ -125,7 +125,7 @@ def present_log(
     if rows.get(state_rows.header_key(target)) is None:
         return None
     defaults = CoordinatorHandler(pipeline).initial(target).defaults
-    state = replace(rows.state(target, server_contexts(pipeline.sources)), defaults=defaults)
+    state = replace(rows.state(target, servers_of(pipeline)), defaults=defaults)
     return TargetLog(pipeline, state, time_ms, {state.version: time_ms})
 
 

@@ -12,9 +12,14 @@ it would make shards contradict each other that have the same text now.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from shardmerge.schemas.ddl.apply.stored_texts import stored_text, texts_of, with_texts
+from shardmerge.schemas.ddl.apply.stored_texts import (
+    stored_schema,
+    stored_text,
+    texts_of,
+    with_texts,
+)
 from shardmerge.schemas.lattice.change_effect import ChangeEffect, change_effect
 from shardmerge.schemas.lattice.joined import ShardSchema
 from shardmerge.schemas.model.frozen import replace
@@ -25,6 +30,24 @@ from shardmerge.schemas.records.schema_changes import SchemaChange
 
 from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The servers whose texts a state holds.
+
+    Attributes:
+        sources: Source → how its server reads a statement. What a source that is not among them
+            wrote stays as it is.
+        target: The target's; None for a target of another kind, which has the sources' texts.
+    """
+
+    sources: Mapping[str, ServerContext] = field(default_factory=dict)
+    target: ServerContext | None = None
+
+
+NO_SERVERS = Servers()
+"""None is known: a state is read with the texts that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +63,15 @@ class Restated:
     target: ShardSchema | None
 
 
-def restated(
-    shards: list[ShardState], target: ShardSchema | None, contexts: Mapping[str, ServerContext]
-) -> Restated:
+def restated(shards: list[ShardState], target: ShardSchema | None, servers: Servers) -> Restated:
     """Restate the texts of a target's state.
 
     Args:
         shards: Its shards, as they were stored.
         target: Its schema.
-        contexts: Source → how its server reads a statement. What a source that is not among them
-            wrote stays as it is.
+        servers: Those that wrote the texts.
     """
+    contexts = servers.sources
     texts = _texts(shards, contexts)
     if target is not None:
         # A column that only the target has, or that it calls otherwise than the shards.
@@ -60,7 +81,7 @@ def restated(
     forms = {text: {stored_text(text, each) for each in found} for text, found in texts.items()}
     now = {text: form for text, found in forms.items() if len(found) == 1 for form in found}
     if all(text == form for text, form in now.items()):
-        return Restated(shards, target)
+        return Restated(shards, _of_target(target, servers.target))
     known: dict[ShardSchema, ShardSchema] = {}
 
     def restate(schema: ShardSchema) -> ShardSchema:
@@ -70,7 +91,8 @@ def restated(
             known[schema] = schema if same else ShardSchema(table, schema.ids)
         return known[schema]
 
-    return Restated([_shard(s, restate) for s in shards], restate(target) if target else None)
+    own = _of_target(restate(target) if target else None, servers.target)
+    return Restated([_shard(s, restate) for s in shards], own)
 
 
 def restated_change(
@@ -101,6 +123,16 @@ def restated_change(
         return table and with_texts(table, lambda text: now.get(text, text))
 
     return replace(change, before=restate(change.before), after=restate(change.after))
+
+
+def _of_target(target: ShardSchema | None, server: ServerContext | None) -> ShardSchema | None:
+    """The target's schema; columns and checks have the texts that its dialect writes."""
+    if target is None or server is None:
+        return target
+    table, own = target.schema, stored_schema(target.schema, server)
+    if (own.columns, own.checks) == (table.columns, table.checks):
+        return target
+    return ShardSchema(replace(table, columns=own.columns, checks=own.checks), target.ids)
 
 
 def _texts(

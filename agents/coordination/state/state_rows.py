@@ -35,13 +35,12 @@ from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import EARLIEST_POLICIES, RoutePolicies
 from shardmerge.schemas.model.position import SourcePosition
-from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.earlier_codes import EARLIER
 from shardmerge.schemas.records.plain import dump, from_plain, load
 from shardmerge.schemas.records.plain_fields import FLAT
 
-from .restated_texts import restated
+from .restated_texts import NO_SERVERS, Servers, restated
 from .shard_state import Hold, Made, Pending, ShardState
 from .target_state import TargetState, assembled
 
@@ -55,8 +54,6 @@ tables that are to be read as a whole, and whether rows of shards that left stay
 a dropped shard's rows; 11 the codes of the reasons of holds; 12 those of the effects of changes
 that wait; 13 what the route says of policies that an operator set."""
 
-NO_CONTEXTS: Mapping[str, ServerContext] = {}
-"""No source's server is known; a state is then read with the texts that are stored."""
 _PREFIX = b"state/"
 _RESTORE = (
     "stop this worker and delete its data directory: its tables are read again from their changelog"
@@ -120,7 +117,7 @@ def stored_state(
     target: TargetTable,
     get: Callable[[bytes], bytes | None],
     keys: Iterable[bytes],
-    contexts: Mapping[str, ServerContext] = NO_CONTEXTS,
+    servers: Servers = NO_SERVERS,
 ) -> TargetState:
     """Read the state of a target whose header is stored.
 
@@ -128,8 +125,7 @@ def stored_state(
         target: Any.
         get: Gives a row by its key.
         keys: Of the target's other rows.
-        contexts: Source → how its server reads a statement, to restate what an earlier version
-            stored, see ``restated_texts``.
+        servers: Those that wrote the texts, to restate what an earlier version stored.
 
     Raises:
         ContractError: The rows have another format, or do not belong together.
@@ -206,7 +202,7 @@ def stored_state(
         )
     table = get(_key(target, "target"))
     was = None if table is None else _read_schema(table)
-    now = restated(shards, was, contexts)
+    now = restated(shards, was, servers)
     merged = now.target
     state = TargetState(
         target=target,
@@ -228,7 +224,7 @@ def stored_state(
         route_says=header.route_says,
     )
     state = assembled(state, now.shards)
-    if now.shards is shards and fingerprints == schemas.keys():
+    if now.shards is shards and merged is was and fingerprints == schemas.keys():
         return state
     # Where an earlier decision has restated the schemas, their rows are there already.
     own = {_fingerprint(schema) for schema in state.pool.counts()}

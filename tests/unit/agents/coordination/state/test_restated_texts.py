@@ -11,7 +11,11 @@ import pytest
 from shardmerge.agents.coordination import coordinator
 from shardmerge.agents.coordination.decision_records import Step
 from shardmerge.agents.coordination.state import state_rows
-from shardmerge.agents.coordination.state.restated_texts import restated_change
+from shardmerge.agents.coordination.state.restated_texts import (
+    NO_SERVERS,
+    Servers,
+    restated_change,
+)
 from shardmerge.agents.coordination.state.target_state import TargetState
 from shardmerge.agents.handling.store import TargetStates
 from shardmerge.schemas.ddl.apply.statements import apply_alter, apply_create
@@ -25,6 +29,7 @@ from shardmerge.schemas.model.shard_columns import Lineage
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.schemas.records.decisions import Decision, Outcome
 from shardmerge.schemas.records.schema_changes import ChangeId, SchemaChange
+from shardmerge.schemas.target.dialects.mysql_dialect import MYSQL_8, MySqlDialect
 
 TARGET = TargetTable("merged", "t")
 MYSQL, OLD_MYSQL = ServerContext(version=(8, 0, 36)), ServerContext(version=(5, 7, 44))
@@ -37,9 +42,15 @@ COMPUTED = "g INT AS (ROUND(a))"
 class Upgraded:
     """A target's rows; they are written by an earlier version until ``upgraded`` is set."""
 
-    def __init__(self, *sources: str, columns: str = BASE, mode: Mode = Mode.OPTIMISTIC) -> None:
+    def __init__(
+        self,
+        *sources: str,
+        columns: str = BASE,
+        mode: Mode = Mode.OPTIMISTIC,
+        dialect: MySqlDialect = MYSQL_8,
+    ) -> None:
         self.contexts: dict[str, ServerContext] = {}
-        self.policies = RoutePolicies(mode=mode)
+        self.policies, self.dialect = RoutePolicies(mode=mode), dialect
         self.schemas: dict[str, TableSchema] = {}
         self.rows: dict[bytes, bytes] = {}
         self.offset, self.upgraded = 0, False
@@ -78,11 +89,11 @@ class Upgraded:
             SourcePosition(0, "binlog.000001", self.offset * 10, 0), before, after, lineage,
             actions, "", policies=self.policies,
         )  # fmt: skip
-        states = TargetStates(contexts=self.contexts if self.upgraded else {})
+        states = TargetStates(servers=self.servers if self.upgraded else NO_SERVERS)
         old = states.get(self.rows, TARGET)
         if self.upgraded:
             change = restated_change(old, change, self.contexts[source])
-        step = coordinator.decide(old, change)
+        step = coordinator.decide(old, change, self.dialect)
         self.store(states, old, step, change)
         assert step.decision is not None
         return step.decision
@@ -99,8 +110,12 @@ class Upgraded:
                 self.rows[key] = row
 
     @property
+    def servers(self) -> Servers:
+        return Servers(self.contexts, self.dialect.server)
+
+    @property
     def state(self) -> TargetState:
-        return TargetStates(contexts=self.contexts).get(self.rows, TARGET)
+        return TargetStates(servers=self.servers).get(self.rows, TARGET)
 
     @property
     def schema_rows(self) -> set[str]:
@@ -146,6 +161,38 @@ def test_the_upgrade_alone_changes_nothing_in_the_target(columns: str) -> None:
     assert len(statements) == 1
     assert statements[0].startswith("ADD COLUMN `x` int")
     assert not line.state.held
+
+
+@pytest.mark.parametrize(
+    ("server", "form", "earlier"),
+    [
+        # What a target of another kind or version stores is not what the shards store.
+        (ServerContext("mariadb", (10, 11)), "json_value(`j`, '$.a')", "json_value(`j`, '$.a')"),
+        (ServerContext(version=(8, 0, 15)), "(`s` like 'x')", "(`s` like 'x' escape '|')"),
+    ],
+)
+def test_a_target_of_another_kind_keeps_what_it_computes(
+    server: ServerContext, form: str, earlier: str
+) -> None:
+    expression = earlier.replace("`", "")
+    columns = f"id INT PRIMARY KEY, j JSON, s VARCHAR(9), g VARCHAR(512) AS ({expression})"
+    line = Upgraded("s1", "s2", columns=columns, dialect=MySqlDialect(server))
+    key = next(k for k in line.rows if k.endswith(b'"target"]'))
+    stored = json.loads(line.rows[key])
+    g = stored["schema"]["columns"][3]
+    g |= {"default": None, "generated": {"expression": earlier, "stored": False}}
+    line.rows[key] = json.dumps(stored).encode()
+    line.upgraded = True
+
+    found = sql(line.alter("s1", "ADD COLUMN x INT"))
+    assert len(found) == 1, found
+    statement = found[0]
+
+    assert statement.startswith("ADD COLUMN `x` int")
+    assert line.state.schema is not None
+    generated = line.state.schema.columns[3].generated
+    assert generated is not None
+    assert generated.expression == form
 
 
 def test_a_change_that_the_earlier_tracker_wrote_is_read_with_the_present_texts() -> None:
