@@ -26,12 +26,12 @@ from enum import StrEnum
 from shardmerge.schemas.ddl.expressions import column_names
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.mysql_facts import zero_value
-from shardmerge.schemas.model.tables import Check, Column, TableSchema
+from shardmerge.schemas.model.tables import Check, Column, Index, TableSchema
 from shardmerge.schemas.model.types import ColumnType
 
 from .column_join import default_charset, in_target_names, join_columns
 from .joined import Conflict, JoinedColumn, JoinedTable, ShardSchema
-from .key_join import Constraint, constraints_of, join_constraints
+from .key_join import Constraint, JoinedConstraints, constraints_of, join_constraints
 from .type_join import WIDE, TypeRules, is_exact_number
 
 _COMPARISONS = re.compile(
@@ -113,38 +113,48 @@ def join_all(
     rest = join_constraints(constraints, len(shards), names)
     if isinstance(rest, Conflict):
         return rest
-    columns, checks, unsteady = without_unsteady(columns, rest.checks)
+    steady = without_unsteady(columns, rest)
     charset, collation = default_charset((s.schema.charset, s.schema.collation) for s in shards)
     return JoinedTable(
-        tuple(columns),
+        tuple(steady.columns),
         rest.key,
-        rest.indexes,
-        checks,
+        steady.indexes,
+        steady.checks,
         rest.foreign_keys,
         order=tuple(dict.fromkeys(column_id for shard in shards for column_id in shard.ids)),
         charset=charset,
         collation=collation,
-        unsteady=unsteady,
+        unsteady=steady.unsteady,
     )
 
 
-def without_unsteady(
-    columns: list[JoinedColumn], checks: tuple[Check, ...]
-) -> tuple[list[JoinedColumn], tuple[Check, ...], tuple[Check, ...]]:
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The parts of a join that give the same answer in the joined types as on every shard.
+
+    Attributes:
+        unsteady: The checks and indexes that do not.
+    """
+
+    columns: Sequence[JoinedColumn]
+    indexes: tuple[Index, ...]
+    checks: tuple[Check, ...]
+    unsteady: tuple[Check | Index, ...] = ()
+
+
+def without_unsteady(columns: list[JoinedColumn], rest: JoinedConstraints) -> Steady:
     """The join without what gives another answer in the joined types than on a shard.
 
-    Such a computed column becomes an ordinary one, whose values come with the rows.
+    Such a computed column becomes an ordinary one, whose values come with the rows. An index of
+    such an expression could refuse rows, or be refused for the expression's new type.
 
     Args:
         columns: The joined columns.
-        checks: The checks that every shard has.
-
-    Returns:
-        The columns, the checks that stay, and those that do not.
+        rest: The indexes and checks that every shard has.
     """
     converted = {c.column.name.lower(): c.column.type for c in columns if c.converted}
     if not converted:
-        return columns, checks, ()
+        return Steady(columns, rest.indexes, rest.checks)
     found = [
         as_ordinary(c)
         if c.column.generated is not None
@@ -153,8 +163,15 @@ def without_unsteady(
         else c
         for c in columns
     ]
-    stay = tuple(check for check in checks if not reads_otherwise(check.expression, converted))
-    return found, stay, tuple(check for check in checks if check not in stay)
+    checks = tuple(c for c in rest.checks if not reads_otherwise(c.expression, converted))
+    indexes = tuple(
+        index
+        for index in rest.indexes
+        if not any(reads_otherwise(part.expression, converted) for part in index.parts)
+    )
+    gone: list[Check | Index] = [check for check in rest.checks if check not in checks]
+    gone += [index for index in rest.indexes if index not in indexes]
+    return Steady(found, indexes, checks, tuple(gone))
 
 
 def reads_otherwise(expression: str, converted: Mapping[str, ColumnType]) -> bool:

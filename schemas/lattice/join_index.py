@@ -101,18 +101,18 @@ class JoinIndex:
         rest = self._constraints.join(self.shards, names, local)
         if isinstance(rest, Conflict):
             return rest
-        columns, checks, unsteady = without_unsteady(columns, rest.checks)
+        steady = without_unsteady(columns, rest)
         charset, collation = default_charset(self._charsets)
         return JoinedTable(
-            tuple(columns),
+            tuple(steady.columns),
             rest.key,
-            rest.indexes,
-            checks,
+            steady.indexes,
+            steady.checks,
             rest.foreign_keys,
             order=tuple(dict.fromkeys((*order, *ids))),
             charset=charset,
             collation=collation,
-            unsteady=unsteady,
+            unsteady=steady.unsteady,
         )
 
     def _with_columns(self, difference: _Difference, times: int) -> Map[str, Definitions]:

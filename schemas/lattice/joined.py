@@ -192,8 +192,8 @@ class JoinedTable:
         order: Identities in the order in which columns are added to the target.
         charset, collation: The target's default for columns. They are not part of the value: each
             column names its own.
-        unsteady: Checks that every shard has, and that the join does without: a value that passes
-            one on its shard may not pass it in the joined type.
+        unsteady: Checks, and indexes of expressions, that every shard has, and that the join does
+            without: a value that passes one on its shard may not pass it in the joined type.
     """
 
     columns: tuple[JoinedColumn, ...]
@@ -204,7 +204,7 @@ class JoinedTable:
     order: tuple[str, ...] = field(compare=False)
     charset: str = field(compare=False)
     collation: str = field(compare=False)
-    unsteady: tuple[Check, ...] = ()
+    unsteady: tuple[Check | Index, ...] = ()
 
     def column(self, column_id: str) -> JoinedColumn | None:
         """The column with that identity; None when there is none."""

@@ -140,6 +140,20 @@ class Dialect(Protocol):
         """Whether the target computes columns and evaluates checks."""
         return True
 
+    def reorders(self, joined: ColumnType, fitted: ColumnType, collations: frozenset[str]) -> bool:
+        """Whether other texts may be equal, or less than others, in the target than on shards.
+
+        Args:
+            joined: A column's type as it is joined.
+            fitted: The same as the target has it.
+            collations: See ``Place``.
+        """
+        return False
+
+    def stored_otherwise(self, expression: str) -> str:
+        """Why the target computes something else of an expression; "" when it does not."""
+        return ""
+
     @property
     def shares_check_names(self) -> bool:
         """Whether the names of checks must differ between the tables of a database."""

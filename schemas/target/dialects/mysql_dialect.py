@@ -52,6 +52,7 @@ from .features import (
     UNENFORCED_CHECKS,
     VECTOR_INDEXES,
     missing_function,
+    stored_otherwise,
 )
 from .mysql_alter import alter_clause
 from .mysql_fit import fit_column, in_flavour, zero_default
@@ -80,6 +81,24 @@ class MySqlDialect(Dialect):
         """True for MySQL (error 3822); on MariaDB each table has names of its own."""
         return DROPS_CHECKS.is_in(self.server) and not self.server.is_mariadb
 
+    def reorders(self, joined: ColumnType, fitted: ColumnType, collations: frozenset[str]) -> bool:
+        """Whether a text column has another collation than its shards state or mean by none."""
+        if not (joined.charset and fitted.charset):
+            return False
+        meant = {joined.collation} if joined.collation else collations
+        if not joined.collation and joined.charset != "utf8mb4":
+            return False
+        has = fitted.collation or self.default_collation(fitted.charset)
+        return bool(meant) and meant != {has}
+
+    def stored_otherwise(self, expression: str) -> str:
+        """Why the server computes something else of an expression; "" when it does not."""
+        return stored_otherwise(expression, self.server)
+
+    def default_collation(self, charset: str) -> str:
+        """The collation that the server gives a column that names none."""
+        return self.server.default_collation(charset)
+
     def zero_value(self, kind: ColumnType) -> Default | None:
         """The type's zero value as a default; None when the server takes none for it."""
         return zero_default(kind, self.server)
@@ -100,6 +119,8 @@ class MySqlDialect(Dialect):
         for text in expressions:
             if missing := missing_function(text, self.server):
                 return LeftOut(f"{self.name} has no {missing}")
+            if why := self.stored_otherwise(text):
+                return LeftOut(why)
         if index.kind is IndexKind.VECTOR and not VECTOR_INDEXES.is_in(self.server):
             return LeftOut(f"{self.name} has no vector indexes")
         if index.parser and not INDEX_PARSERS.is_in(self.server):

@@ -163,9 +163,13 @@ class TiDbDialect(MySqlDialect):
             found = replace(found, type=replace(found.type, collation=collation))
         return self._fit_rest(found, place, [*notes, *fitted.notes])
 
+    def default_collation(self, charset: str) -> str:
+        """TiDB's defaults compare bytes."""
+        return f"{charset}_bin"
+
     def _fit_collation(self, column: Column, place: Place, notes: list[str]) -> str | CannotRender:
         """The collation that TiDB has for a column; "" for its default."""
-        default = f"{column.type.charset}_bin"
+        default = self.default_collation(column.type.charset)
         kind = in_key_collation(column.type, place, default, self._near, notes)
         if not kind.collation or self._has_collation(kind.collation):
             return kind.collation

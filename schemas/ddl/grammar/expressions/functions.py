@@ -181,6 +181,9 @@ def _date_arithmetic(cursor: Cursor, notes: Notes, word: str, read: Read) -> str
     return f"({value} {sign} {amount})"
 
 
+_JSON_TEXT = "char(512)"
+
+
 def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     cursor.expect("(")
     text = read(cursor, notes, 0)
@@ -190,9 +193,11 @@ def _json_value(cursor: Cursor, notes: Notes, word: str, read: Read) -> str:
     text += f", {quote_string(cursor.string('a JSON path'))}"
     if cursor.accept("RETURNING"):
         kind = cast_type(cursor)
-        text += f" returning {'char(1073741823)' if kind == 'char' else kind}"
+        # MariaDB has no such clause; MySQL stores this one for a text without it.
+        if (kind, cursor.context.is_mariadb) != (_JSON_TEXT, True):
+            text += f" returning {'char(1073741823)' if kind == 'char' else kind}"
     elif not cursor.context.is_mariadb:
-        text += " returning char(512)"
+        text += f" returning {_JSON_TEXT}"
     while cursor.word in ("NULL", "ERROR", "DEFAULT"):
         answer = cursor.word.lower()
         cursor.advance()

@@ -23,6 +23,7 @@ from shardmerge.schemas.target.dialects.dialect import CannotRender, FittedColum
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.features import missing_function
 from shardmerge.schemas.target.dialects.mysql_dialect import MySqlDialect
+from shardmerge.schemas.target.dialects.mysql_fit import in_flavour
 from tests.strategies import table
 
 TARGET = TargetTable("m", "t")
@@ -136,6 +137,20 @@ def test_functions_count_outside_strings_and_names_only() -> None:
     assert missing_function("regexp_like(`a`,'x')", server) == ""
     assert missing_function("concat('regexp_like(',`regexp_like(`)", old.server) == ""
     assert missing_function("1 member of (`a`)", old.server) == "member of"
+
+
+def test_a_type_that_json_value_returns_is_known_to_mysql_alone() -> None:
+    maria = dialect_of("mariadb", "10.11")
+    assert isinstance(maria, MySqlDialect)
+    signed, text = "json_value(`j`, '$.a' returning signed)", "json_value(`j`, '$.a')"
+    assert missing_function(signed, MySqlDialect().server) == ""
+    assert missing_function(signed, maria.server) == "JSON_VALUE ... RETURNING"
+    assert missing_function("json_value(`j`, '$. returning signed')", maria.server) == ""
+    # MySQL stores this clause for a text without one.
+    stored = "json_value(`j`, '$.a' returning char(512))"
+    assert missing_function(stored, maria.server) == ""
+    assert in_flavour(stored, maria.server) == text
+    assert in_flavour(text, MySqlDialect().server) == stored
 
 
 @pytest.mark.parametrize(
