@@ -84,6 +84,10 @@ def most_characters(charset: str, size_bytes: int) -> int:
     return size_bytes // _LEAST_BYTES.get(charset, 1)
 
 
+_UCA1400_DEFAULTS = frozenset({"utf8mb3", "ucs2", "utf16", "utf32"})
+"""Character sets, beside utf8mb4, whose default collation MariaDB 11.5 changed (measured, 11.8)."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Order:
     """A Unicode collation whose name says what it distinguishes.
@@ -180,6 +184,24 @@ def joined_collation(
     # utf8mb4_nopad_bin (MariaDB) and utf8mb4_0900_bin (MySQL) name the same order.
     nopad = f"{charset}_nopad_bin"
     return nopad if nopad in names else finest_collation(charset)
+
+
+def server_defaults(charset: str, defaults: Collection[str]) -> frozenset[str]:
+    """The default collations of a character set on servers that may differ in it.
+
+    Args:
+        charset: Any.
+        defaults: The servers' default collations of utf8mb4; empty when they are not known.
+
+    Returns:
+        Empty when they are not known, or when the default is the same on all servers.
+    """
+    if charset == "utf8mb4":
+        return frozenset(defaults)
+    if charset not in _UCA1400_DEFAULTS:
+        return frozenset()
+    suffixes = ("uca1400_ai_ci" if "uca1400" in name else "general_ci" for name in defaults)
+    return frozenset(f"{charset}_{suffix}" for suffix in suffixes)
 
 
 def _meant_by_default(

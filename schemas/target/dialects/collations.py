@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from shardmerge.schemas.lattice.charset_order import joined_collation
+from shardmerge.schemas.lattice.charset_order import joined_collation, server_defaults
 from shardmerge.schemas.model.charsets import charset_of
 from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
@@ -51,11 +51,10 @@ def in_key_collation(
         near: A collation → the one that the target has for it in a key; "" for none.
         notes: Gets a note when the shards mean another collation than the target's default.
     """
-    if not place.collations or not kind.is_string:
+    names = server_defaults(kind.charset, place.collations)
+    if not names or not kind.is_string or kind.collation:
         return kind
-    if kind.charset != "utf8mb4" or kind.collation:
-        return kind
-    meant = joined_collation(kind.charset, [(kind.charset, name) for name in place.collations])
+    meant = joined_collation(kind.charset, [(kind.charset, name) for name in names])
     if joined_collation(kind.charset, [(kind.charset, meant), (kind.charset, default)]) == default:
         return kind
     had = place.previous.type if place.previous is not None else None
@@ -95,7 +94,7 @@ def fit_collation(
     if not server.is_mariadb and ("uca1400" in collation or "nopad" in collation):
         return _without_nopad(collation, column, in_key=in_key, strict=strict)
     if server.is_mariadb and "uca1400" in collation and not COLLATIONS_UCA1400.is_in(server):
-        return _refused(collation, column, server)
+        return _bytewise(collation) or _refused(collation, column, server)
     return collation, ""
 
 
@@ -139,6 +138,8 @@ def _without_nopad(
             return _refused(collation, column, server)
         near = f"utf8mb4_0900_{found['rest']}"
         return near, f"{collation} becomes {near}, an older version of the Unicode order"
+    if bytewise := _bytewise(collation):
+        return bytewise
     if collation == "utf8mb4_nopad_bin":
         return "utf8mb4_0900_bin", f"{collation} is called utf8mb4_0900_bin"
     charset = charset_of(collation)
@@ -147,6 +148,18 @@ def _without_nopad(
             return _padded(collation, column, server)
         return f"{charset}_bin", f"{collation} becomes {charset}_bin, which ignores trailing spaces"
     return _refused(collation, column, server)
+
+
+def _bytewise(collation: str) -> tuple[str, str] | None:
+    """``_bin``, which is finer than every collation that ignores trailing spaces; None for others.
+
+    The server lacks the collation, which is one of MariaDB.
+    """
+    found = _UCA_1400.match(collation)
+    if found is None or found["nopad"]:
+        return None
+    near = f"{found['charset']}_bin"
+    return near, f"{collation} becomes {near}, which tells more apart"
 
 
 def _padded(collation: str, column: str, server: ServerContext) -> CannotRender:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from shardmerge.schemas.lattice.charset_order import server_defaults
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model import mysql_text as mysql
 from shardmerge.schemas.model.actions import (
@@ -85,9 +86,9 @@ class MySqlDialect(Dialect):
         """Whether a text column has another collation than its shards state or mean by none."""
         if not (joined.charset and fitted.charset):
             return False
-        meant = {joined.collation} if joined.collation else collations
-        if not joined.collation and joined.charset != "utf8mb4":
-            return False
+        meant = {joined.collation}
+        if not joined.collation:
+            meant = {*server_defaults(joined.charset, collations)}
         has = fitted.collation or self.default_collation(fitted.charset)
         return bool(meant) and meant != {has}
 

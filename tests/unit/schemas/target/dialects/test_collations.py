@@ -11,6 +11,7 @@ from shardmerge.schemas.target.dialects.dialects import dialect_of
 from tests.strategies import table
 
 MYSQL_8, GENERAL = "utf8mb4_0900_ai_ci", "utf8mb4_general_ci"
+UCA1400 = "utf8mb4_uca1400_ai_ci"
 
 
 def _column(definition: str) -> Column:
@@ -37,6 +38,16 @@ def _fitted(target: str, definition: str, place: Place) -> FittedColumn | Cannot
         ("mariadb 10.6", {MYSQL_8}, "varchar(9)", "utf8mb4_nopad_bin"),
         ("mariadb 10.11", {GENERAL}, "varchar(9)", ""),
         ("mariadb 11.8", {GENERAL}, "varchar(9)", "utf8mb4_general_ci"),
+        ("mysql 8.0.36", {UCA1400}, "varchar(9) charset utf8mb3", "utf8mb3_bin"),
+        ("mysql 8.0.36", {UCA1400, MYSQL_8}, "varchar(9) charset utf8mb3", "utf8mb3_bin"),
+        ("mysql 8.0.36", {UCA1400}, "varchar(9) charset ucs2", "ucs2_bin"),
+        ("mysql 8.0.36", {UCA1400}, "varchar(9) charset latin1", ""),
+        ("mysql 8.0.36", {GENERAL, MYSQL_8}, "varchar(9) charset utf8mb3", ""),
+        ("mariadb 11.8", {UCA1400}, "varchar(9) charset utf8mb3", ""),
+        ("mariadb 11.8", {MYSQL_8}, "varchar(9) charset utf8mb3", "utf8mb3_general_ci"),
+        ("mariadb 10.6", {UCA1400}, "varchar(9) charset utf8mb3", "utf8mb3_bin"),
+        ("mariadb 10.6", {UCA1400}, "varchar(9)", "utf8mb4_bin"),
+        ("tidb 7.5", {UCA1400}, "varchar(9) charset utf8mb3", ""),
         ("tidb 7.5", {MYSQL_8}, "varchar(9)", MYSQL_8),
         ("tidb 7.5", {GENERAL}, "varchar(9)", ""),
         ("tidb 7.5", {MYSQL_8, GENERAL}, "varchar(9)", "utf8mb4_0900_bin"),

@@ -69,7 +69,10 @@ def test_every_kind_of_the_settings_has_a_dialect_and_its_name() -> None:
         ("mariadb 10.11", "utf8mb4_sv_0900_as_cs", True, ""),
         ("mariadb 10.4.30", "utf8mb4_0900_ai_ci", False, "utf8mb4_unicode_520_nopad_ci"),
         ("mariadb 10.4.30", "utf8mb4_0900_ai_ci", True, "utf8mb4_nopad_bin"),
-        ("mariadb 10.4.30", "utf8mb4_uca1400_ai_ci", False, ""),
+        ("mariadb 10.4.30", "utf8mb4_uca1400_ai_ci", False, "utf8mb4_bin"),
+        ("mariadb 10.4.30", "utf8mb4_uca1400_nopad_ai_ci", False, ""),
+        ("mysql 8.0.36", "utf8mb3_uca1400_ai_ci", True, "utf8mb3_bin"),
+        ("mysql 8.0.36", "utf8mb3_uca1400_nopad_ai_ci", True, ""),
     ],
 )
 def test_a_collation_that_is_missing_gets_the_nearest_or_none_under_a_key(
