@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from shardmerge.schemas.lattice.charset_order import server_defaults
+from shardmerge.schemas.lattice.charset_order import finest_collation, server_defaults
 from shardmerge.schemas.lattice.type_join import value_type
 from shardmerge.schemas.model import mysql_text as mysql
 from shardmerge.schemas.model.actions import (
@@ -90,7 +90,8 @@ class MySqlDialect(Dialect):
         if not joined.collation:
             meant = {*server_defaults(joined.charset, collations)}
         has = fitted.collation or self.default_collation(fitted.charset)
-        return bool(meant) and meant != {has}
+        same = {finest_collation("utf8mb4"), "utf8mb4_nopad_bin"}  # two names of one order
+        return bool(meant) and meant != {has} and not (meant <= same and has in same)
 
     def stored_otherwise(self, expression: str) -> str:
         """Why the server computes something else of an expression; "" when it does not."""

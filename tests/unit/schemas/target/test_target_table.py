@@ -11,9 +11,11 @@ from shardmerge.schemas.ddl.changes import CreateTable
 from shardmerge.schemas.ddl.grammar import parse
 from shardmerge.schemas.lattice.join import join_tables
 from shardmerge.schemas.lattice.joined import JoinedTable
+from shardmerge.schemas.model.frozen import replace
 from shardmerge.schemas.model.server_context import ServerContext
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import IndexKind, TableSchema
+from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.schemas.target.dialects.spark import SparkDialect
 from shardmerge.schemas.target.target_table import target_schema
@@ -139,6 +141,17 @@ def test_a_stated_collation_that_the_target_lacks_counts_like_another_default() 
             joined, (), "t", dialect=dialect_of(*target.split()), collations=DEFAULTS_8
         )
         assert len(to.schema.checks) == checks, target
+
+
+def test_two_names_of_one_collation_compare_alike() -> None:
+    dialect = dialect_of("mariadb", "10.11")
+    mysql, maria = (
+        ColumnType("varchar", 9, charset="utf8mb4", collation=name)
+        for name in ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
+    )
+    assert not dialect.reorders(mysql, maria, DEFAULTS_8)
+    assert dialect.reorders(mysql, replace(maria, collation="utf8mb4_bin"), DEFAULTS_8)
+    assert not dialect.reorders(ColumnType("int"), ColumnType("int"), DEFAULTS_8)
 
 
 @pytest.mark.parametrize("kind", ["unique ", ""])
