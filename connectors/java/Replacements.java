@@ -3,6 +3,7 @@ package shardmerge.connect;
 import com.github.shyiko.mysql.binlog.event.deserialization.ColumnType;
 import com.github.shyiko.mysql.binlog.event.deserialization.TableMapEventMetadataDeserializer;
 import io.debezium.antlr.AntlrDdlParserListener;
+import io.debezium.antlr.CaseChangingCharStream;
 import io.debezium.antlr.ProxyParseTreeListenerUtil;
 import io.debezium.connector.base.ChangeEventQueueMetrics;
 import io.debezium.pipeline.source.spi.EventMetadataProvider;
@@ -14,8 +15,8 @@ import java.net.URL;
 
 /**
  * Puts classes of this jar in the place of classes of Debezium, for which Debezium has no setting:
- * {@link NoTableMetadata}, {@link TrueCharsets}, and two that only save time, {@code EventFormatter}
- * and {@code ChangeEventQueue}.
+ * {@link NoTableMetadata}, {@link TrueCharsets}, {@link ShownWords}, and two that only save time,
+ * {@code EventFormatter} and {@code ChangeEventQueue}.
  *
  * <p>Debezium makes or calls them by name. So a class of that name is defined before Debezium's own
  * is loaded.
@@ -33,6 +34,7 @@ final class Replacements {
         // Each beside a class of its package. Without Debezium's jars here, these lines fail.
         define(ColumnType.class, "TableMapEventMetadataDeserializer");
         define(AntlrDdlParserListener.class, "ProxyParseTreeListenerUtil");
+        define(AntlrDdlParserListener.class, "CaseChangingCharStream");
         define(EventMetadataProvider.class, "EventFormatter");
         define(ChangeEventQueueMetrics.class, "ChangeEventQueue");
         define(ChangeEventQueueMetrics.class, "ChangeEventQueue$Builder");
@@ -40,6 +42,7 @@ final class Replacements {
         check("metrics", hasField("io.debezium.pipeline.source.spi.EventFormatter", "TEXT"));
         check("queue", hasField("io.debezium.connector.base.ChangeEventQueue", "IDLE_NANOS"));
         check("parser of DDL", TrueCharsets.class.isAssignableFrom(ProxyParseTreeListenerUtil.class));
+        check("lexer of DDL", ShownWords.class.isAssignableFrom(CaseChangingCharStream.class));
     }
 
     private static void define(Class<?> beside, String name) {

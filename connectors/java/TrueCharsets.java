@@ -36,6 +36,7 @@ import org.antlr.v4.runtime.tree.TerminalNodeImpl;
  *   <li>ALTER TABLE with another default: not read, so columns that are added get the old one.
  *   <li>COLLATE of a column behind NOT NULL or DEFAULT: not read. So is a collation that only
  *       MariaDB has, and a character set in such a comment.
+ *   <li>BYTE, ASCII and UNICODE, see {@link ShownWords}.
  * </ol>
  *
  * <p>Debezium's listeners see each rule of a statement when it begins and when it ends. Here they
@@ -145,10 +146,7 @@ public class TrueCharsets {
                 ExecutedComments.takeIn(rule);
             }
             case "AlterTableContext" -> alter(rule, Known.of(listeners));
-            case "ColumnDefinitionContext" -> {
-                TrueColumns.withoutIdleWords(child(rule, "DataType"));
-                column(rule);
-            }
+            case "ColumnDefinitionContext" -> column(rule);
             default -> {}
         }
     }
@@ -211,9 +209,10 @@ public class TrueCharsets {
             };
             collation = told != null ? told : collation;
         }
-        String charset = collation == null
-                ? ExecutedComments.ofColumn(rule)
-                : ofCollation(collation.getText());
+        String charset = ShownWords.charsetOf(type);
+        if (charset == null) {
+            charset = collation == null ? ExecutedComments.ofColumn(rule) : ofCollation(collation.getText());
+        }
         if (charset != null) {
             ParserRuleContext name = made(rule, "CharsetNameContext", type);
             name.addChild(new TerminalNodeImpl(new CommonToken(0, charset)));

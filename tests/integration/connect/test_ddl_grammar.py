@@ -19,6 +19,7 @@ STATEMENTS = (
     "ALTER TABLE t ALTER COLUMN parallel SET DEFAULT NULL",
     "ALTER DATABASE CHARACTER SET utf8mb4",
     "CREATE UNIQUE INDEX pair ON keyless (a, b)",
+    "ALTER TABLE t ADD word VARCHARACTER(9) ASCII, ADD bytes CHAR(4) /* BYTE */ BYTE NULL",
 )
 
 
@@ -57,13 +58,14 @@ def test_values_arrive_whatever_words_their_columns_definitions_have(
         wait_for_snapshot(play)
         run("ALTER TABLE t ADD n INT CHECK (n IS NOT NULL OR d IS NULL), ADD e ENUM('a') BINARY")
         run("ALTER TABLE t ADD f FLOAT SIGNED, ADD b CHARACTER VARYING(9) CHARACTER SET binary")
-        run("INSERT INTO t (id, e, f, b) VALUES (1, 'a', 0.5, 0xff0061)")
+        run("ALTER TABLE t ADD v VARCHARACTER(9) ASCII DEFAULT 'ä', ADD y TEXT(9) BYTE")
+        run("INSERT INTO t (id, e, f, b, y) VALUES (1, 'a', 0.5, 0xff0061, 0xff0061)")
         with play.reader(play.topic("t")) as rows:
             first = rows.next()["after"]
             name = connector_name(play.pipeline, play.pipeline.sources[0])
             rest.restart(name)
             rest.wait_running(name, 180)
-            run("INSERT INTO t (id, e, f, b) VALUES (2, 'a', 0.5, 0xff0061)")
+            run("INSERT INTO t (id, e, f, b, y) VALUES (2, 'a', 0.5, 0xff0061, 0xff0061)")
             second = rows.next()["after"]
-    wanted = {"id": 1, "d": None, "n": None, "e": "a", "f": 0.5, "b": "/wBh"}
+    wanted = {"id": 1, "d": None, "n": None, "e": "a", "f": 0.5, "b": "/wBh", "v": "ä", "y": "/wBh"}
     assert (first, second) == (wanted, {**wanted, "id": 2})

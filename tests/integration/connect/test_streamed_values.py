@@ -128,6 +128,21 @@ SPELLINGS = (
     ("long:-1", "BIGINT SIGNED", "-1"),
     ("int:-1", "INT UNSIGNED SIGNED", "4294967295"),
     ("hex:61", "VARCHAR(4) BINARY", "a"),
+    ("int:1", "ENUM('a','b') CHARACTER SET latin1 BINARY", "a"),
+    ("int:2", "ENUM('a','b') ASCII NOT NULL", "b"),
+    ("long:3", "SET('a','b') UNICODE BINARY", "a,b"),
+    ("int:2020", "YEAR UNSIGNED", "2020"),
+    ("int:2020", "YEAR(4) UNSIGNED ZEROFILL NOT NULL", "2020"),
+    ("int:2020", "YEAR SIGNED", "2020"),
+    ("int:5", "INT(4.5)", "5"),
+    ("hex:61", "VARCHAR(19.5)", "a"),
+    ("hex:61", "NCHAR VARCHARACTER(4)", "a"),
+    ("hex:61", "NATIONAL VARCHARACTER(4) BINARY", "a"),
+    ("int:1", "INT CHECK (date > DATE '2020-01-01' OR time < TIME'10:00')", "1"),
+    ("int:1", "INT AS (TIMESTAMP('2020-01-01') > TIMESTAMP '2020-01-01 00:00:00') STORED", "1"),
+    ("int:1", "INT CONSTRAINT k REFERENCES o (id)", "1"),
+    ("int:1", "INT CONSTRAINT REFERENCES o (id)", "1"),
+    ("int:1", "INT, CONSTRAINT k FOREIGN KEY (c) REFERENCES o (id)", "1"),
 )
 
 
@@ -135,3 +150,71 @@ def test_words_of_a_type_that_change_no_value_do_not_stop_the_source(streamed: S
     """BINARY is a collation, SIGNED is what a number is without it."""
     told = streamed.of_columns([(value, definition) for value, definition, _ in SPELLINGS])
     assert told == [written for _, _, written in SPELLINGS]
+
+
+TEXTS = (
+    "CHAR",
+    "CHAR(4)",
+    "CHARACTER(4)",
+    "VARCHAR(4)",
+    "VARCHARACTER(4)",
+    "varcharacter (4)",
+    "CHAR VARYING(4)",
+    "CHARACTER/**/VARYING(4)",
+    "TINYTEXT",
+    "TEXT",
+    "TEXT(9)",
+    "MEDIUMTEXT",
+    "LONGTEXT",
+    "LONG",
+    "LONG VARCHAR",
+    "LONG VARCHARACTER",
+    "LONG CHAR VARYING",
+    "LONG CHARACTER VARYING",
+)
+WORDS = (
+    ("hex:c3a4", "", "ä"),
+    ("hex:c3a4", "BINARY", "ä"),
+    ("hex:e4", "ASCII", "ä"),
+    ("hex:e4", "ascii BINARY NOT NULL", "ä"),
+    ("hex:e4", "BINARY ASCII COMMENT 'ASCII'", "ä"),
+    ("hex:00e4", "UNICODE", "ä"),
+    ("hex:00e4", "UNICODE BINARY", "ä"),
+    ("hex:00e4", "BINARY UNICODE", "ä"),
+    ("hex:ff0061", "BYTE", "/wBh"),
+    ("hex:e4", "CHARACTER SET latin1 BINARY", "ä"),
+    ("hex:e4", "BINARY CHARSET latin1 NOT NULL", "ä"),
+    ("hex:e4", "BINARY CHAR SET latin1 COLLATE latin1_bin", "ä"),
+    ("hex:e4", "ASCII COLLATE latin1_bin", "ä"),
+    ("hex:ff0061", "CHARACTER SET binary", "/wBh"),
+    ("hex:61", "CHARACTER SET ascii", "a"),
+)
+
+
+def test_every_spelling_of_a_type_of_text_is_read(streamed: Streamed) -> None:
+    """Servers take these words, and store the types without them."""
+    columns = [(raw, f"{kind} {word}", text) for kind in TEXTS for raw, word, text in WORDS]
+    told = streamed.of_columns([(value, definition) for value, definition, _ in columns])
+    wrong = [
+        (definition, found)
+        for (_, definition, text), found in zip(columns, told, strict=True)
+        if found != text
+    ]
+    assert wrong == []
+
+
+NAMES = (
+    "(text INT);;ALTER TABLE t CHANGE text ascii INT;;ALTER TABLE t CHANGE ascii c INT",
+    "(text INT);;ALTER TABLE t CHANGE COLUMN text byte INT;;ALTER TABLE t CHANGE byte c INT",
+    "(year INT);;ALTER TABLE t CHANGE year signed INT;;ALTER TABLE t CHANGE signed c INT",
+    "(`VARCHARACTER` INT);;ALTER TABLE t CHANGE `VARCHARACTER` c INT",
+    "(unicode TEXT UNICODE, ascii TEXT ASCII, byte INT);;ALTER TABLE t CHANGE byte c INT",
+    "(a INT COMMENT 'TEXT BYTE', `𝄞` CHAR(4) BYTE, d INT);;ALTER TABLE t CHANGE `d` c INT",
+    "(`a\"` TEXT /* 'TEXT */ ASCII, `TEXT byte` INT);;ALTER TABLE t CHANGE `TEXT byte` c INT",
+)
+
+
+def test_names_are_not_taken_for_words_of_a_type(streamed: Streamed) -> None:
+    """Columns with such names are found by their names when a statement changes them."""
+    told = streamed.written([("int:7", f"CREATE TABLE t {sql}") for sql in NAMES])
+    assert told == ["7"] * len(NAMES)

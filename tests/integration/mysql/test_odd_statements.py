@@ -59,6 +59,15 @@ CASES = [
       for setting in ("max_statement_time = 9", "sql_mode = '', lock_wait_timeout = 9")),
     *((("CREATE TABLE t (id INT, a INT)",), f"ALTER IGNORE TABLE t {action}")
       for action in ("ADD UNIQUE (a)", "ADD PRIMARY KEY (id)", "ADD CHECK (a > 0)")),
+    *(((), f"CREATE TABLE t (a {kind} {words}) CHARSET=latin1 COLLATE=latin1_bin")
+      for kind in ("VARCHARACTER(4)", "LONG CHAR VARYING", "TEXT(9)", "ENUM('a')")
+      for words in ("COLLATE DEFAULT", "CHARACTER SET utf8mb4 COLLATE DEFAULT", "BYTE",
+                    "UNICODE BINARY", "BINARY ASCII")
+      if (kind, words) != ("ENUM('a')", "BYTE")),
+    (("CREATE TABLE t (a CHAR(4)) COLLATE=latin1_bin",),
+     "ALTER TABLE t CONVERT TO CHARACTER SET latin1 COLLATE DEFAULT"),
+    *((_PARENT, f"CREATE TABLE t (a INT CONSTRAINT {name} REFERENCES p (id))")
+      for name in ("", "k")),
 ]  # fmt: skip
 _LEAST_TAKEN = 50
 

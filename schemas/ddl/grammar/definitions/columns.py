@@ -223,7 +223,8 @@ def _comment(cursor: Cursor, draft: _Draft) -> bool:
 
 def _collate(cursor: Cursor, draft: _Draft) -> bool:
     cursor.advance()
-    draft.collation = collation_word(cursor)
+    is_default = cursor.context.is_mariadb and cursor.accept("DEFAULT")
+    draft.collation = "default" if is_default else collation_word(cursor)
     return True
 
 
@@ -259,8 +260,8 @@ def _srid(cursor: Cursor, draft: _Draft) -> bool:
     return True
 
 
-def _references(cursor: Cursor, draft: _Draft) -> bool:
-    found = references(cursor, "", "", (draft.name,))
+def _references(cursor: Cursor, draft: _Draft, name: str = "") -> bool:
+    found = references(cursor, name, "", (draft.name,))
     # MySQL before 9.0 and MariaDB before 10.5 parse an inline reference and ignore it.
     if cursor.context.at_least(90000, 100500):
         draft.foreign_keys.append(found)
@@ -270,8 +271,11 @@ def _references(cursor: Cursor, draft: _Draft) -> bool:
 def _check(cursor: Cursor, draft: _Draft) -> bool:
     name = ""
     if cursor.accept("CONSTRAINT"):
-        if cursor.word != "CHECK":
+        is_mariadb = cursor.context.is_mariadb
+        if cursor.word != "CHECK" and not (is_mariadb and cursor.word == "REFERENCES"):
             name = cursor.identifier("a constraint name")
+        if is_mariadb and cursor.word == "REFERENCES":
+            return _references(cursor, draft, name)
         if cursor.word != "CHECK":
             cursor.fail("CHECK")
     # MariaDB names a check that belongs to a column after the column.

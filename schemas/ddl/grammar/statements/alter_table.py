@@ -265,7 +265,7 @@ def _convert(cursor: Cursor) -> list[Action]:
     collation = ""
     if cursor.accept("COLLATE"):
         cursor.accept("=")
-        collation = collation_word(cursor)
+        collation = "default" if cursor.accept("DEFAULT") else collation_word(cursor)
     return [ConvertCharset(charset, collation)]
 
 
