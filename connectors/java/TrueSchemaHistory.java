@@ -13,7 +13,7 @@ import java.util.Map;
 
 /**
  * Debezium's schema history in Kafka, from which a restarted connector applies exactly the
- * statements that it will not read again.
+ * statements that it will not read again. What it learned wrongly, {@link LearnedColumns} corrects.
  *
  * <p>Debezium's own comparison applies a statement that follows right behind the offset (with
  * GTIDs), and every statement that was ever streamed (without). A connector that is restarted right
@@ -31,13 +31,16 @@ import java.util.Map;
  */
 public final class TrueSchemaHistory extends KafkaSchemaHistory {
 
+    private LearnedColumns columns;
+
     @Override
     public void configure(
             Configuration config,
             HistoryRecordComparator comparator,
             SchemaHistoryListener listener,
             boolean useCatalogBeforeSchema) {
-        super.configure(config, new BinlogOrder(), listener, useCatalogBeforeSchema);
+        columns = new LearnedColumns(listener, useCatalogBeforeSchema);
+        super.configure(config, new BinlogOrder(), columns, useCatalogBeforeSchema);
     }
 
     /**
@@ -57,7 +60,12 @@ public final class TrueSchemaHistory extends KafkaSchemaHistory {
                 offset.setInitialSkips(0, 0);
             }
         }
-        super.recover(offsets, schema, parser);
+        columns.begin(schema, parser);
+        try {
+            super.recover(offsets, schema, parser);
+        } finally {
+            columns.end();
+        }
     }
 
     /** Whether a statement is before the place where a connector goes on to read. */

@@ -64,6 +64,7 @@ def may_lack_characters(charset: str) -> bool:
 
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPE_IN_DOUBLE_QUOTES = re.compile(r'\\(.)|"(")', re.DOTALL)
 _MAY_BE_ESCAPED = frozenset("\\,'\"\0\b\n\r\t\x1a")
 
 
@@ -72,18 +73,32 @@ def element_reader(elements: tuple[str, ...]) -> Callable[[str], str] | None:
 
     In rows of the binlog Debezium spells elements as in the statement that made the column, with
     that statement's escapes. It also writes a backslash before commas, because it separates
-    elements by commas in its own lists. A snapshot has the elements as they are.
+    elements by commas in its own lists. Two single quotes become one, also between double quotes,
+    where they are two; two double quotes stay two. A snapshot has the elements as they are.
 
     Returns:
         None when no element can be escaped: then the text is the element.
+
+    Source: Debezium 3.6, ``extractEnumAndSetOptions``;
+    tests/integration/connect/test_streamed_values.py.
     """
     if not any(_MAY_BE_ESCAPED & set(element) for element in elements):
         return None
+    told = {element.replace("''", "'"): element for element in elements}
+    told.update((element, element) for element in elements)
 
     def element(text: str) -> str:
-        if text in elements or "\\" not in text:
-            return text
-        plain = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
-        return plain if plain in elements else text
+        if text in told:
+            return told[text]
+        for escape in (_ESCAPE, _ESCAPE_IN_DOUBLE_QUOTES):
+            plain = escape.sub(_unescaped, text)
+            if plain in told:
+                return told[plain]
+        return text
 
     return lru_cache(maxsize=1_024)(element)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    letter: str = found[found.lastindex or 0]
+    return _ESCAPES.get(letter, letter)

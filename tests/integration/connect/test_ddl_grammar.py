@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
 from shardmerge.connectors.connect.connect_rest import ConnectRest
 from shardmerge.connectors.debezium.connector_names import connector_name
+from shardmerge.connectors.debezium.source_config import schema_history_topic
 from shardmerge.connectors.deploy import deploy_connectors
 from tests.breadth import further
 
@@ -69,3 +76,51 @@ def test_values_arrive_whatever_words_their_columns_definitions_have(
             second = rows.next()["after"]
     wanted = {"id": 1, "d": None, "n": None, "e": "a", "f": 0.5, "b": "/wBh", "v": "ä", "y": "/wBh"}
     assert (first, second) == (wanted, {**wanted, "id": 2})
+
+
+@further
+def test_a_restarted_connector_corrects_what_an_earlier_jar_made_it_learn(
+    play: Play, rest: ConnectRest
+) -> None:
+    """The schema history says of columns what Debezium without the jar makes of them."""
+    with play.sql() as run, play.reader(play.topic("t")) as rows:
+        run("CREATE TABLE t (id INT PRIMARY KEY, d INT)")
+        deploy_connectors(play.pipeline, rest)
+        wait_for_snapshot(play)
+        run("ALTER TABLE t ADD n INT CHECK (n IS NOT NULL OR d IS NULL), ADD e ENUM('a') BINARY")
+        run("ALTER TABLE t ADD later INT")
+        run("INSERT INTO t (id, e) VALUES (1, 'a')")
+        assert rows.next()["after"]["id"] == 1
+        name = connector_name(play.pipeline, play.pipeline.sources[0])
+        rest.stop(name)
+        assert _made_wrong(play) == ["n", "e", "n", "e"]
+        rest.resume(name)
+        rest.wait_running(name, 180)
+        run("INSERT INTO t (id, e) VALUES (2, 'a')")
+        assert rows.next()["after"] == {"id": 2, "d": None, "n": None, "e": "a", "later": None}
+
+
+def _made_wrong(play: Play) -> list[str]:
+    """Write a schema history anew, as it was with an earlier jar; the columns that are wrong."""
+    topic = schema_history_topic(play.pipeline, play.pipeline.sources[0])
+    servers = {"bootstrap.servers": play.pipeline.kafka.bootstrap_servers}
+    records: list[dict[str, Any]] = []
+    with play.reader(topic) as history:
+        end = history.high_watermark()
+        while (record := history.next_before(end)) is not None:
+            records.append(record)
+    wrong = {"n": {"optional": False}, "e": {"typeName": "ENUM BINARY", "enumValues": []}}
+    made: list[str] = []
+    producer = Producer(servers)
+    for record in records:
+        for change in record.get("tableChanges", ()):
+            for column in change.get("table", {}).get("columns", ()):
+                if column["name"] in wrong:
+                    column.update(wrong[column["name"]])
+                    made.append(column["name"])
+        del record["offset"]
+        producer.produce(topic, json.dumps(record).encode())
+    assert producer.flush(30) == 0
+    for deleted in AdminClient(servers).delete_records([TopicPartition(topic, 0, end)]).values():
+        deleted.result()
+    return made

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from shardmerge.schemas.model.types import ColumnType
+from shardmerge.spark_sink.rows.values.readers import reader
+
 from .java_mains import JavaMain
 
 CONNECTORS: dict[str, Sequence[str]] = {"mysql": (), "mariadb": ("flavour=mariadb",)}
@@ -218,3 +221,30 @@ def test_names_are_not_taken_for_words_of_a_type(streamed: Streamed) -> None:
     """Columns with such names are found by their names when a statement changes them."""
     told = streamed.written([("int:7", f"CREATE TABLE t {sql}") for sql in NAMES])
     assert told == ["7"] * len(NAMES)
+
+
+ELEMENTS = (
+    ("ENUM('a\"b','c')", 'a"b'),
+    ('ENUM("a""b",\'c\')', 'a"b'),
+    ("ENUM('a\\\"b','c')", 'a"b'),
+    ("ENUM('a''b','c')", "a'b"),
+    ("ENUM(\"a'b\",'c')", "a'b"),
+    ("ENUM('a\\'b','c')", "a'b"),
+    ("ENUM('a''''b','c')", "a''b"),
+    ("ENUM(\"a''b\",'c')", "a''b"),
+    ('ENUM("a""""b",\'c\')', 'a""b'),
+    ("ENUM('a,b','c')", "a,b"),
+    ("ENUM(\"a,''b\",'c')", "a,''b"),
+    ("ENUM('a\\\\b','c')", "a\\b"),
+    ("ENUM('a\\\\,b','c')", "a\\,b"),
+    ("ENUM('a\\nb','c')", "a\nb"),
+)
+
+
+def test_the_sink_finds_an_element_however_a_statement_spelled_it(streamed: Streamed) -> None:
+    told = streamed.of_columns([("int:1", definition) for definition, _ in ELEMENTS])
+    found = [
+        reader(ColumnType("enum", elements=(element, "c"), charset="utf8mb4")).read([text])[0]
+        for text, (_, element) in zip(told, ELEMENTS, strict=True)
+    ]
+    assert found == [element for _, element in ELEMENTS]

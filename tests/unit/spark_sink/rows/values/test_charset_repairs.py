@@ -61,6 +61,31 @@ def test_an_element_is_found_however_it_is_spelled(spelled: str, element: str) -
     assert enum.read([spelled, None]) == [element, None]
 
 
+QUOTED = ('a"b', "c''d", 'e""f', "it's", "'", '"', ",''", 'g\\"h')
+
+
+@pytest.mark.parametrize(
+    ("spelled", "element"),
+    [
+        ('a""b', 'a"b'),
+        ('a\\"b', 'a"b'),
+        ('a"b', 'a"b'),
+        ("c'd", "c''d"),
+        ("c''d", "c''d"),
+        ('e""f', 'e""f'),
+        ('e""""f', 'e""f'),
+        ('e\\"""f', 'e""f'),
+        ("it's", "it's"),
+        ('""', '"'),
+        ("\\,'", ",''"),
+        ('g\\\\""h', 'g\\"h'),
+    ],
+)
+def test_an_element_with_quotes_is_found_in_either_quotes(spelled: str, element: str) -> None:
+    enum = reader(ColumnType("enum", elements=QUOTED, charset="utf8mb4"))
+    assert enum.read([spelled, None]) == [element, None]
+
+
 def test_members_of_a_set_are_found_however_they_are_spelled() -> None:
     members = reader(ColumnType("set", elements=("x", "q\\r"), charset="utf8mb4"))
     assert members.read(["x,q\\\\r", "", None]) == ["x,q\\r", "", None]
