@@ -30,7 +30,8 @@ import org.apache.kafka.connect.data.SchemaBuilder;
  *   <li>FLOAT4, FLOAT8: numbers; Debezium does not know these names of types, and fails.
  *   <li>JSON: the server's own text; see {@link JsonText}.
  *   <li>YEAR: 0 for 0000, from snapshot and binlog alike.
- *   <li>CHAR, VARCHAR, TEXT with CHARACTER SET binary: the bytes; Debezium reads them as text.
+ *   <li>CHAR, VARCHAR, TEXT with CHARACTER SET binary: the bytes; Debezium reads them as text. Those
+ *       of a CHAR have its length, as those of a BINARY have.
  *   <li>Text of cp932 on MariaDB that is not ASCII: with U+FFFD, which holds its shard. Debezium
  *       takes cp932 for GB2312, and finds Chinese characters in it.
  *   <li>UUID of MariaDB: its text. The binlog leaves bytes of zero at the end out, and Debezium puts
@@ -124,9 +125,11 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
             // CHARACTER VARYING and LONG VARCHAR, too.
             case "CHAR", "CHARACTER", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "LONG" -> {
                 if ("binary".equalsIgnoreCase(column.charsetName())) {
+                    boolean isFixed = type.equals("CHAR") || type.equals("CHARACTER");
+                    int least = isFixed ? Math.max(column.length().orElse(1), 1) : 0;
                     registration.register(
                             asBase64 ? SchemaBuilder.string() : SchemaBuilder.bytes(),
-                            value -> orNull(column, value, this::bytes));
+                            value -> orNull(column, value, some -> bytes(some, least)));
                 }
             }
             default -> {
@@ -195,7 +198,8 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
         throw unexpected("JSON", value);
     }
 
-    private Object bytes(Object value) {
+    /** A binlog leaves zeros at the end of a CHAR out. The server gives them. */
+    private Object bytes(Object value, int least) {
         byte[] some;
         if (value instanceof byte[] data) {
             some = data;
@@ -205,6 +209,7 @@ public final class ExactValues implements CustomConverter<SchemaBuilder, Relatio
         } else {
             throw unexpected("VARBINARY", value);
         }
+        some = some.length < least ? Arrays.copyOf(some, least) : some;
         return asBase64 ? Base64.getEncoder().encodeToString(some) : ByteBuffer.wrap(some);
     }
 

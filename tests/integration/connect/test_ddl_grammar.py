@@ -66,15 +66,17 @@ def test_values_arrive_whatever_words_their_columns_definitions_have(
         run("ALTER TABLE t ADD n INT CHECK (n IS NOT NULL OR d IS NULL), ADD e ENUM('a') BINARY")
         run("ALTER TABLE t ADD f FLOAT SIGNED, ADD b CHARACTER VARYING(9) CHARACTER SET binary")
         run("ALTER TABLE t ADD v VARCHARACTER(9) ASCII DEFAULT 'ä', ADD y TEXT(9) BYTE")
-        run("INSERT INTO t (id, e, f, b, y) VALUES (1, 'a', 0.5, 0xff0061, 0xff0061)")
+        run("ALTER TABLE t ADD p CHAR(4) BYTE")
+        run("INSERT INTO t (id, e, f, b, y, p) VALUES (1, 'a', 0.5, 0xff0061, 0xff0061, 0xff)")
         with play.reader(play.topic("t")) as rows:
             first = rows.next()["after"]
             name = connector_name(play.pipeline, play.pipeline.sources[0])
             rest.restart(name)
             rest.wait_running(name, 180)
-            run("INSERT INTO t (id, e, f, b, y) VALUES (2, 'a', 0.5, 0xff0061, 0xff0061)")
+            run("INSERT INTO t (id, e, f, b, y, p) VALUES (2, 'a', 0.5, 0xff0061, 0xff0061, 0xff)")
             second = rows.next()["after"]
-    wanted = {"id": 1, "d": None, "n": None, "e": "a", "f": 0.5, "b": "/wBh", "v": "ä", "y": "/wBh"}
+    bytes_of = {"b": "/wBh", "y": "/wBh", "p": "/wAAAA=="}
+    wanted = {"id": 1, "d": None, "n": None, "e": "a", "f": 0.5, "v": "ä", **bytes_of}
     assert (first, second) == (wanted, {**wanted, "id": 2})
 
 
@@ -121,6 +123,7 @@ def _made_wrong(play: Play) -> list[str]:
         del record["offset"]
         producer.produce(topic, json.dumps(record).encode())
     assert producer.flush(30) == 0
-    for deleted in AdminClient(servers).delete_records([TopicPartition(topic, 0, end)]).values():
-        deleted.result()
+    admin = AdminClient(servers)
+    for deleted in admin.delete_records([TopicPartition(topic, 0, end)]).values():
+        deleted.result(30)
     return made
