@@ -44,11 +44,11 @@ from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.process.failpoints import reach
 from shardmerge.spark_sink.targets.interface import (
     Batches,
-    Loads,
     StatementJournal,
     WriterState,
     check_epoch,
 )
+from shardmerge.spark_sink.targets.load_interface import Loads
 
 from .applied_rows import AppliedRows
 from .batch_runs import BatchRuns

@@ -33,6 +33,11 @@ whole table is read at one position S (``LoadKind.SNAPSHOT``), and rows of the s
 skipped (``passed_over_to``): see ``kind_of``. A unique key that the target gets while chunks are
 loaded waits until the stream has passed the last chunk (``may_have_duplicates``).
 
+If a shard loses its primary key while its chunks are read, two ends are right. Chunks that were all
+read before that have nothing which the stream brings again, so the load is complete (``moved``).
+Otherwise the load begins again as a snapshot, and the rows that chunks and the stream have brought
+are deleted before it is copied (``Load.begin_again``).
+
 Whether the target has another unique key is known when its table is there. Until then a load counts
 as a snapshot, so rows before its base are skipped (``chosen``). That is right for chunks, too: they
 are read behind the base, so they include what these rows did.
@@ -75,6 +80,7 @@ def chosen(
 
     Nothing changes once a part of the shard was given out. A load that moved while its shard had no
     primary key stays a snapshot: rows of the stream from before the key would be written twice.
+    If chunks are not right any more, the load begins again as a snapshot.
 
     Args:
         gates: Of the shard.
@@ -90,9 +96,8 @@ def chosen(
         has_other_unique_key=has_other_unique_key,
         applies_every_operation=applies_every_operation,
     )
-    if kind is LoadKind.SNAPSHOT and load.kind is LoadKind.CHUNKS and len(passed) > 1:
-        # Rows of the stream up to the base may have been applied.
-        return load
+    if kind is LoadKind.SNAPSHOT and load.kind is LoadKind.CHUNKS:
+        return load.begin_again()
     return load.read_as(kind)
 
 
@@ -128,7 +133,9 @@ def next_base(gates: ShardGates, load: Load, first_blocked: int) -> int | None:
 
 
 def moved(gates: ShardGates, load: Load, index: int, reread: Iterable[int]) -> Load:
-    """The load at a later gate.
+    """The load at a later gate, or complete at its present one.
+
+    If all chunks were read before the first of the gates, nothing of them has to wait for it.
 
     Args:
         gates: Of the shard.
@@ -147,6 +154,12 @@ def moved(gates: ShardGates, load: Load, index: int, reread: Iterable[int]) -> L
     last = passed[-1].version
     changed = passed[0].position
     anew = any(load.base < version <= last for version in reread)
+    if load.kind is LoadKind.CHUNKS and not anew and proves(gates, load, changed):
+        return load.proven()
+    if load.kind is LoadKind.CHUNKS and not all(map(has_own_key, passed)):
+        # From here on rows of the stream are skipped. Those from behind the first of these gates
+        # would miss rows that no chunk has brought, or be applied twice.
+        load = load.begin_again()
     first = base_index(gates, load) + 1
     new_key = any(first <= changed <= index for changed in gates.key_changes)
     return load.move(gate.version, changed, anew=anew, new_key=new_key)

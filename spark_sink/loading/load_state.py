@@ -108,6 +108,8 @@ class Load:
         may_be_mixed: Whether ``CHUNKS`` of this load, or of one before it, may have written rows.
             It stays so when the chunks are planned again or cut anew, since their rows are in the
             target. An earlier version did not set it (``has_mixed_rows``).
+        clears: Of a snapshot: whether the target may have rows of the shard from before it, which
+            are deleted before the snapshot is copied (``begin_again``).
     """
 
     shard: ShardId
@@ -125,6 +127,7 @@ class Load:
     has_rows: bool = False
     attempts: int = 0
     may_be_mixed: bool = False
+    clears: bool = False
 
     @property
     def is_void(self) -> bool:
@@ -202,6 +205,16 @@ class Load:
             return self
         return replace(self, kind=kind, chunks=(), planned_to=None, is_planned=False)
 
+    def begin_again(self) -> Load:
+        """Read the shard as a snapshot: chunks are not right any more.
+
+        Chunks that were given out may have brought rows. So may the stream, up to the base.
+        """
+        may_have_rows = self.has_rows or self.base > self.version
+        mixed = self.may_be_mixed or may_have_rows
+        again = self.read_as(LoadKind.SNAPSHOT)
+        return replace(again, clears=may_have_rows, may_be_mixed=mixed)
+
     # --- chunks ---------------------------------------------------------------
 
     def begin(self, number: int) -> Load:
@@ -273,6 +286,10 @@ class Load:
     def proven(self) -> Load:
         """Every chunk was read before the next schema change (``load_rules.proves``)."""
         return replace(self, is_proven=True)
+
+    def cleared(self) -> Load:
+        """The rows from before the snapshot are deleted."""
+        return replace(self, clears=False)
 
     def copied(self) -> Load:
         """The snapshot's rows are in the target."""

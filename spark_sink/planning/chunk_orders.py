@@ -9,15 +9,22 @@ from enum import StrEnum
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule, rule_of
-from shardmerge.schemas.records.decisions import Binding
+from shardmerge.schemas.records.decisions import Binding, TargetStatement
 from shardmerge.spark_sink.barrier.decisions import TargetDecisions
 from shardmerge.spark_sink.barrier.statements import bindings
+from shardmerge.spark_sink.barrier.truncations import emptying
 from shardmerge.spark_sink.loading.load_rules import chosen, has_own_key
 from shardmerge.spark_sink.loading.load_state import Chunk, Load, LoadKind
 
+from .progress import Trouble
 from .ranges import ShardStream
 from .shard_streams import shard_stream
 from .sink_state import SinkState
+
+_ELSEWHERE = (
+    "when the source's other loads are complete, give it snapshot = 'debezium', restart the sink, "
+    "and run `shardmerge command reread` for the shard"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,21 +152,45 @@ def chosen_load(
     )
 
 
-def unfit_for_chunks(target: TargetDecisions, load: Load, state: SinkState) -> str:
-    """Why a load that has read chunks cannot read more of them; "" when it can.
+def unfit(target: TargetDecisions, load: Load, state: SinkState) -> Trouble | None:
+    """Why a load that has read chunks can read no more of its shard; None when it can.
 
     Args:
         target: Everything decided for the shard's target.
         load: The shard's load, as ``chosen_load`` has left it.
         state: See ``SinkState``.
     """
+    if load.clears and clearing(target, load, state) is None:
+        why = "the target cannot tell its rows from others, which have to go before it is read anew"
+        return _trouble(
+            f"its table cannot be read in chunks any more, and {why}",
+            f"`shardmerge rebuild {load.target}`",
+        )
     if load.kind is LoadKind.SNAPSHOT:
-        return ""
-    if passed_over := _passed_over(rule_of(state.routes, load.shard)):
-        return passed_over
-    if not has_own_key(target.shards[load.shard].gates[-1]):
-        return "its primary key was dropped"
-    return ""
+        return None
+    why = _passed_over(rule_of(state.routes, load.shard))
+    if not why and not has_own_key(target.shards[load.shard].gates[-1]):
+        why = "its primary key was dropped"
+    chunks = "chunks of its table were read at different moments"
+    return _trouble(f"{why}, but {chunks}", _ELSEWHERE) if why else None
+
+
+def clearing(target: TargetDecisions, load: Load, state: SinkState) -> TargetStatement | None:
+    """The statement that deletes the rows from before a load that began again (``Load.clears``).
+
+    None if the target cannot tell them from other shards' rows.
+
+    Args:
+        target: Everything decided for the shard's target.
+        load: The shard's load.
+        state: See ``SinkState``.
+    """
+    bound = bindings(target, state.executed.get(target.target, ()))
+    return emptying(target, (load.shard,), bound)
+
+
+def _trouble(reason: str, hint: str) -> Trouble:
+    return Trouble(reason, hint, "SM-1616")
 
 
 def _passed_over(rule: RoutingRule | None) -> str:

@@ -4,8 +4,10 @@ Theory of operation:
 
 1. A consistent snapshot is taken. The table is touched, which keeps its metadata locked until the
    transaction ends, and then shown. If it is not the table of the load's base, the chunk ends here.
-2. The rows are read, and the transaction ends. The source is held up by nothing that follows.
-3. The source says where its binlog ends now. The chunk's rows show no change from there on.
+2. The rows are read. The source says where its binlog ends now: the chunk's rows show no change
+   from there on. A source that is read itself has no change of the table's schema before that end
+   which the chunk does not show, since the change waits for the table's metadata.
+3. The transaction ends. The source is held up by nothing that follows.
 4. Each kind of target writes the rows in its own way, with the mark that the chunk is done.
 """
 
@@ -233,9 +235,9 @@ def read_chunk(
             content = rows = source.rows(sql, most)
             count = len(rows)
             size = sum(len(value) for row in rows for value in row if value is not None)
+        if count == most:
+            return ChunkResult(shard, number, ChunkEnd.TOO_LARGE), ()
+        before = source.binlog_end()
     finally:
         source.end()
-    if count == most:
-        return ChunkResult(shard, number, ChunkEnd.TOO_LARGE), ()
-    before = source.binlog_end()
     return ChunkResult(shard, number, ChunkEnd.DONE, count, size, before), content

@@ -47,6 +47,9 @@ MARKED_ROUTE = RoutingRule(
         origin=Origin((OriginColumn(OriginPart.SHARD, "_shard"),), in_keys=True)
     ),
 )
+LOST_ROWS = 20_000
+LOST_ROUTE = RoutingRule(".*", "load_app", "p_1", "loaded", "lost_key")
+"""For a table of s1 that loses its primary key while it is loaded."""
 PATIENCE_S = 300.0
 
 
@@ -65,6 +68,13 @@ def prepare(line: Line) -> None:
     for number, (source, table) in enumerate(SHARDS.items()):
         with line.connect(source) as connection, connection.cursor() as cursor:
             cursor.execute("CREATE DATABASE load_app")
+            if source == "s1":
+                cursor.execute("CREATE TABLE load_app.p_1 (id INT PRIMARY KEY, v INT)")
+                cursor.execute("SET SESSION cte_max_recursion_depth = 1000000")
+                cursor.execute(
+                    "INSERT INTO load_app.p_1 WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL"
+                    f" SELECT n + 1 FROM i WHERE n < {LOST_ROWS}) SELECT n, n FROM i"
+                )
             whole, _ = WHOLE[source]
             cursor.execute(f"CREATE TABLE load_app.{whole} ({columns[whole]})")
             cursor.execute("SET SESSION cte_max_recursion_depth = 1000000")
@@ -154,7 +164,7 @@ def difference(line: Line) -> list[str]:
     found = difference_of(line, "t", SHARDS)
     for source, (table, target) in WHOLE.items():
         found += difference_of(line, target, {source: table})
-    return found
+    return found + difference_of(line, "lost_key", {"s1": "p_1"})
 
 
 def difference_of(line: Line, target: str, tables: dict[str, str]) -> list[str]:
@@ -174,11 +184,11 @@ def difference_of(line: Line, target: str, tables: dict[str, str]) -> list[str]:
     return [text[:500] for text in compare(merged, shards).differences]
 
 
-def loaded(line: Line, least: int) -> list[str]:
-    """Empty when the target has so many rows."""
+def loaded(line: Line, least: int, table: str = "t") -> list[str]:
+    """Empty when a target has so many rows."""
     try:
         with line.connect_target() as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT COUNT(*) FROM loaded.t")
+            cursor.execute(f"SELECT COUNT(*) FROM loaded.{table}")
             ((count,),) = cursor.fetchall()
     except pymysql.Error as error:
         return [str(error)]
@@ -188,7 +198,11 @@ def loaded(line: Line, least: int) -> list[str]:
 @pytest.fixture
 def line() -> Iterator[Line]:
     directory = Path(tempfile.mkdtemp(prefix="e2e-load-", dir=ROOT / ".local"))
-    line = Line(directory, routes=(ROUTE, *WHOLE_ROUTES, MARKED_ROUTE), access=loaded_by_the_sink)
+    line = Line(
+        directory,
+        routes=(ROUTE, *WHOLE_ROUTES, MARKED_ROUTE, LOST_ROUTE),
+        access=loaded_by_the_sink,
+    )
     try:
         line.start(lambda: prepare(line))
         yield line
@@ -270,6 +284,17 @@ def load_again(line: Line) -> None:
     assert (refused.exit_code, "SM-1641" in refused.output) == (1, True), refused.output
 
 
+def lose_key(line: Line) -> None:
+    """A part of the table is loaded; from here on it has equal rows."""
+    assert line.poll(lambda: loaded(line, 1, "lost_key"), PATIENCE_S) == []
+    with line.connect("s1") as connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE load_app.p_1 SET v = 0 WHERE id % 7 = 0")
+        cursor.execute("ALTER TABLE load_app.p_1 DROP PRIMARY KEY")
+        cursor.execute("INSERT INTO load_app.p_1 SELECT * FROM load_app.p_1 WHERE id % 5 = 0")
+        cursor.execute("DELETE FROM load_app.p_1 WHERE id % 10 = 0 LIMIT 1000")
+    assert loaded(line, LOST_ROWS, "lost_key") != [], "the table is loaded already"
+
+
 def alter(line: Line, source: str, action: str) -> None:
     with line.connect(source) as connection, connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE load_app.{SHARDS[source]} {action}")
@@ -278,6 +303,7 @@ def alter(line: Line, source: str, action: str) -> None:
 @pytest.mark.timeout(1200)
 def test_a_load_is_right_whatever_happens_meanwhile(line: Line) -> None:
     with Traffic(line) as traffic:
+        lose_key(line)
         assert line.poll(lambda: loaded(line, 1), PATIENCE_S) == []
         alter(line, "s1", "ADD COLUMN more INT NOT NULL DEFAULT 7")
         line.kill("sink")
@@ -293,6 +319,7 @@ def test_a_load_is_right_whatever_happens_meanwhile(line: Line) -> None:
     assert line.poll(lambda: difference(line), PATIENCE_S, pause=2.0) == []
     assert line.in_log("sink", "load_completed") == []
     assert line.in_log("sink", "load_moved") == []
+    assert line.in_log("sink", "load_cleared shard=s1/load_app.p_1") == []
     # No row came by Debezium's snapshot.
     for source in line.pipeline.sources:
         assert source.connector_snapshot_mode == "no_data"

@@ -65,7 +65,7 @@ class Sink:
         # Versions by which the shard's rows are to be taken out of the target, and are not yet.
         self.removals: list[int] = []
         self.known = self.start
-        self._decide(Ddl(("where",)), BEGINNING)
+        self._decide(Ddl(("where",), is_keyed=self.shape.has_key), BEGINNING)
         self.target.executed.add(1)
         self.target.loads.append(Load(SHARD, TARGET, 1, LoadKind.SNAPSHOT, 1))
 
@@ -78,7 +78,7 @@ class Sink:
         self.gates.append(
             Gate(
                 version, position, Outcome.EMIT, columns if ddl.live else (),
-                ("id",) if self.shape.has_key else (), ddl.live, version,
+                ("id",) if ddl.is_keyed else (), ddl.live, version,
             )
         )  # fmt: skip
         self.decided[version] = ddl
@@ -271,7 +271,7 @@ class Sink:
         self.readings.append(
             Reading(
                 self.target.epoch, len(self.target.loads) - 1, self.load.chunks[number].given, rows,
-                state.columns, place(at), self.read_to,
+                state.columns, state.is_keyed, place(at), self.read_to,
             )
         )  # fmt: skip
         return True
@@ -332,7 +332,7 @@ class Sink:
 
     def has_schema(self, reading: Reading, gate: Gate) -> bool:
         """Whether the table had the schema of the load's gate."""
-        if reading.columns is None:
+        if reading.columns is None or reading.is_keyed != bool(gate.key):
             return False
         own = [c.column.name for c in gate.columns if c.id not in ("id", "u")]
         # Only names and types can be compared: a column that was made anew has the same.
@@ -352,7 +352,7 @@ class Sink:
         """A chunk's rows and its state, in one transaction."""
         images = self.images(reading)
         for image in images:
-            self.target.put(image)
+            self.target.put(image, is_keyed=True)
         self.load = self.load.finish(reading.given.chunk, len(images), 0, reading.read_before)
 
     def prove(self) -> bool:
@@ -387,10 +387,11 @@ class Sink:
         is_deleted = event.before is not None and event.after is None
         if is_deleted and self.shape.ignores_deletes:
             return True
+        is_keyed = self.source.states[index].is_keyed
         if event.before is not None:
-            self.target.remove(event.before)
+            self.target.remove(event.before, is_keyed=is_keyed)
         if event.after is not None:
-            self.target.put(event.after)
+            self.target.put(event.after, is_keyed=is_keyed)
         return True
 
     def split(self) -> None:

@@ -31,6 +31,7 @@ class Reading:
     given: Attempt
     rows: tuple[Image, ...]
     columns: tuple[str, ...] | None
+    is_keyed: bool
     position: SourcePosition
     read_before: SourcePosition
     attempt: int = 0
@@ -95,7 +96,15 @@ def run_again(world: Sink) -> bool:
     one = world.random.choice(found)
     state, at = world.source.states[world.source.replica], world.place_of_server
     world.readings.append(
-        replace(one, rows=state.rows, columns=state.columns, position=at, attempt=0, written=0)
+        replace(
+            one,
+            rows=state.rows,
+            columns=state.columns,
+            is_keyed=state.is_keyed,
+            position=at,
+            attempt=0,
+            written=0,
+        )
     )
     world.seen["again"] += 1
     return True
@@ -106,12 +115,20 @@ def copy(world: Sink) -> bool:
     load, target = world.load, world.target
     if load.kind is not LoadKind.SNAPSHOT or load.is_copied or load.is_void or not load.is_proven:
         return False
+    if load.clears:
+        world.empty()
+        if world.random.random() < 0.2:
+            # The driver dies before it has noted that.
+            return world.crash()
+        world.load = load.cleared()
+        return True
     begin = target.copied_to[target.attempt]
     piece = target.staged[target.attempt][begin : begin + PIECE]
     if not piece:
         world.load = load.copied()
         return True
+    is_keyed = bool(world.gates.gates[world.base_index].key)
     for image in piece:
-        target.put(image)
+        target.put(image, is_keyed=is_keyed)
     world.note_copied(begin + len(piece))
     return True

@@ -6,7 +6,7 @@ Each event has a position; ``states`` has the table after each event.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, TypeAlias
 
@@ -29,6 +29,7 @@ class Ddl:
         live: False for DROP TABLE.
         orders_load: Whether the target cannot know the new values.
         fill: What the target gives a row that lacks the column which the change adds.
+        is_keyed: Whether the table has a primary key after it; None if it has one as before.
     """
 
     columns: tuple[str, ...]
@@ -38,6 +39,7 @@ class Ddl:
     live: bool = True
     orders_load: bool = False
     fill: int | None = None
+    is_keyed: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class State:
 
     rows: tuple[Image, ...]
     columns: tuple[str, ...] | None
+    is_keyed: bool = True
 
 
 @dataclass
@@ -66,6 +69,7 @@ class Shape:
         has_unique: Whether its column ``u`` is unique.
         unique_comes: Whether the target gets the unique key later.
         ignores_deletes: Whether the route ignores DELETE.
+        loses_key: Whether its primary key comes and goes.
         condition: What ``where`` must be below for a row to be merged; None for all rows.
     """
 
@@ -74,11 +78,17 @@ class Shape:
     unique_comes: bool = False
     condition: int | None = None
     ignores_deletes: bool = False
+    loses_key: bool = False
 
     @property
     def may_be_read_again(self) -> bool:
         """Whether a decision may order that the table is read again."""
-        return not self.has_unique and not self.ignores_deletes
+        return not self.has_unique and not self.ignores_deletes and not self.may_lack_key
+
+    @property
+    def may_lack_key(self) -> bool:
+        """Whether rows are found by all their values, so that these must be the target's, too."""
+        return self.loses_key or not self.has_key
 
     def keeps(self, image: Image) -> bool:
         return self.condition is None or image["where"] < self.condition
@@ -95,7 +105,7 @@ class Source:
     def __init__(self, shape: Shape, random: Random) -> None:
         self.shape, self.random = shape, random
         self.events: list[Event] = []
-        self.states = [State((), ("where",))]
+        self.states = [State((), ("where",), shape.has_key)]
         self.generation = 0
         self.replica = 0
 
@@ -106,10 +116,12 @@ class Source:
     def happens(self) -> None:
         """One event, as far as the table allows it."""
         if self.now.columns is None:
-            self.ddl(Ddl(("where",), lambda image: image))
+            self.ddl(Ddl(("where",), lambda image: image, is_keyed=self.shape.has_key))
             return
         dice = self.random.random()
-        if dice < 0.12:
+        if self.shape.loses_key and dice < 0.04:
+            self.changes_key()
+        elif dice < 0.12:
             self.alters()
         elif dice < 0.14:
             self.append(Event(truncates=True), ())
@@ -132,10 +144,12 @@ class Source:
             new["id"] = old["id"]
         if self.shape.has_unique:
             new["u"] = self.random.randint(1, KEYS)
-        if not self.shape.has_key:
-            new = {"where": new["where"] % 3, "id": new["id"] % 3} | dict.fromkeys(columns[1:], 0)
+        if self.shape.may_lack_key:
+            new |= {"where": new["where"] % 3} | dict.fromkeys(columns[1:], 0)
+        if not self.now.is_keyed:
+            new["id"] %= 3
         others = [row for row in rows if row is not old]
-        taken = self.shape.has_key and any(row["id"] == new["id"] for row in others)
+        taken = self.now.is_keyed and any(row["id"] == new["id"] for row in others)
         taken |= self.shape.has_unique and any(row["u"] == new["u"] for row in others)
         if not taken:
             self._put(old, new)
@@ -144,6 +158,14 @@ class Source:
         kept = tuple(row for row in self.now.rows if row is not old)
         self.append(Event(old, new), kept if new is None else (*kept, new))
 
+    def changes_key(self) -> None:
+        """The primary key goes, or comes again if no two rows are in its way."""
+        ids = [row["id"] for row in self.now.rows]
+        columns, is_keyed = self.now.columns, not self.now.is_keyed
+        assert columns is not None
+        if not is_keyed or len(set(ids)) == len(ids):
+            self.ddl(Ddl(columns, kind="switching", is_keyed=is_keyed))
+
     def alters(self) -> None:
         """A column comes, goes, is converted, or is reset to values that nobody knows."""
         columns = self.now.columns
@@ -151,7 +173,7 @@ class Source:
         extra = next((c for c in columns if c != "where"), None)
         self.generation += 1
         new, value = f"a#{self.generation}", self.random.randint(0, 99)
-        if not self.shape.has_key:
+        if self.shape.may_lack_key:
             value = 0
         if extra is None:
             fill = _adding(new, lambda _: value)
@@ -161,7 +183,7 @@ class Source:
             ["drop", "convert", "reset" if self.shape.may_be_read_again else "convert"]
         )
         rest = tuple(c for c in columns if c != extra)
-        if kind == "drop" or not self.shape.has_key:
+        if kind == "drop" or not self.now.is_keyed:
             without = _without(extra)
             self.ddl(Ddl(rest, without, without, kind="contracting"))
         elif kind == "convert":
@@ -180,6 +202,8 @@ class Source:
             )
 
     def ddl(self, ddl: Ddl) -> None:
+        if ddl.is_keyed is None:
+            ddl = replace(ddl, is_keyed=self.now.is_keyed)
         rows = tuple(ddl.change(row) for row in self.now.rows) if ddl.live else ()
         self.append(Event(ddl=ddl), rows, ddl.columns if ddl.live else None)
 
@@ -187,7 +211,9 @@ class Source:
         self, event: Event, rows: tuple[Image, ...], columns: tuple[str, ...] | None = ("?",)
     ) -> None:
         self.events.append(event)
-        self.states.append(State(rows, self.now.columns if columns == ("?",) else columns))
+        now, ddl = self.now, event.ddl
+        is_keyed = now.is_keyed if ddl is None or ddl.is_keyed is None else ddl.is_keyed
+        self.states.append(State(rows, now.columns if columns == ("?",) else columns, is_keyed))
 
 
 def _adding(column: str, value: Callable[[Image], Any]) -> Callable[[Image], Image]:

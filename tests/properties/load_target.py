@@ -42,11 +42,11 @@ class Target:
     def __post_init__(self) -> None:
         self.is_unique = self.shape.has_unique and not self.shape.unique_comes
 
-    def put(self, image: Image) -> None:
+    def put(self, image: Image, *, is_keyed: bool) -> None:
         """Write a row, over the one with its key; or take that one out if it is not merged."""
         if unknown := set(image) - {"id", "u", *self.columns}:
             raise Refused(f"no column {unknown}")
-        if self.shape.has_key:
+        if is_keyed:
             self.rows = [row for row in self.rows if row["id"] != image["id"]]
         if not self.shape.keeps(image):
             return
@@ -54,8 +54,9 @@ class Target:
             raise Refused(f"the unique value {image['u']} is there")
         self.rows.append({**self.columns, **image})
 
-    def remove(self, image: Image) -> None:
-        if self.shape.has_key:
+    def remove(self, image: Image, *, is_keyed: bool) -> None:
+        """Take a row out: the one with its key, or one that is equal to it."""
+        if is_keyed:
             self.rows = [row for row in self.rows if row["id"] != image["id"]]
             return
         if not self.shape.keeps(image):

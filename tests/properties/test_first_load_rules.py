@@ -5,11 +5,13 @@ The control of ``load_world``: a model in which nothing can go wrong proves noth
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TypeAlias
 
 import pytest
 
+from shardmerge.spark_sink.barrier.shard_gates import ShardGates
 from shardmerge.spark_sink.loading import load_rules
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from tests.properties import load_snapshots
@@ -20,6 +22,7 @@ from tests.properties.load_world import World
 KEYED, UNIQUE, KEYLESS = Shape(), Shape(has_unique=True), Shape(has_key=False)
 LATER = Shape(has_unique=True, unique_comes=True)
 IGNORING = Shape(ignores_deletes=True)
+LOSING = Shape(loses_key=True)
 MOST = 2_000
 """Histories that are tried; each rule needs far fewer."""
 ROW: Image = {"id": 1, "where": 0}
@@ -136,6 +139,35 @@ def a_chunk_is_done_before_its_rows_are_written(patch: Patch) -> None:
             real(self, reading)
 
     patch.setattr(World, "commit", commit)
+
+
+def chunks_go_on_without_a_key(patch: Patch) -> None:
+    patch.setattr(Load, "begin_again", lambda self: self)
+
+
+def rows_from_before_a_snapshot_stay(patch: Patch) -> None:
+    patch.setattr(Load, "begin_again", lambda self: self.read_as(LoadKind.SNAPSHOT))
+
+
+def a_lost_key_is_noticed_when_the_table_is_read(patch: Patch) -> None:
+    real = load_rules.moved
+
+    def moved(gates: ShardGates, load: Load, index: int, reread: Iterable[int]) -> Load:
+        after = real(gates, load, index, reread)
+        if load.kind is LoadKind.CHUNKS and after.kind is LoadKind.SNAPSHOT:
+            return replace(after, kind=LoadKind.CHUNKS, clears=False)
+        return after
+
+    patch.setattr(load_rules, "moved", moved)
+
+
+def a_load_is_complete_whenever_a_change_comes(patch: Patch) -> None:
+    real = load_rules.moved
+
+    def moved(gates: ShardGates, load: Load, index: int, reread: Iterable[int]) -> Load:
+        return load.proven() if load.is_read else real(gates, load, index, reread)
+
+    patch.setattr(load_rules, "moved", moved)
 
 
 def an_ordered_load_is_read_at_its_gate(patch: Patch) -> None:
@@ -300,6 +332,10 @@ MUTANTS: list[tuple[Callable[[Patch], None], Shape, Callable[[World], None] | No
     (a_load_goes_on_in_a_table_that_was_made_again, KEYLESS, None),
     (an_order_does_not_reach_chunks_that_are_done, KEYED, None),
     (a_chunk_is_done_before_its_rows_are_written, KEYED, None),
+    (chunks_go_on_without_a_key, LOSING, None),
+    (rows_from_before_a_snapshot_stay, LOSING, None),
+    (a_lost_key_is_noticed_when_the_table_is_read, LOSING, None),
+    (a_load_is_complete_whenever_a_change_comes, KEYED, converted_unseen),
     (an_ordered_load_is_read_at_its_gate, KEYED, ordered_behind_applied_rows),
     (an_ordered_load_takes_nothing_out, KEYLESS, None),
     (the_base_does_not_move, KEYED, None),

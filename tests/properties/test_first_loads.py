@@ -19,6 +19,8 @@ SHAPES = {
     "without a key": Shape(has_key=False),
     "without a key, with a condition": Shape(has_key=False, condition=2),
     "with an ignored operation": Shape(ignores_deletes=True),
+    "whose key comes and goes": Shape(loses_key=True),
+    "whose key comes and goes, with a condition": Shape(loses_key=True, condition=2),
 }
 seeds = st.integers(0, 1 << 32)
 

@@ -20,7 +20,7 @@ from shardmerge.spark_sink.planning.chunk_orders import (
 )
 from shardmerge.spark_sink.planning.progress import Trouble
 from shardmerge.spark_sink.planning.sink_state import SinkState
-from shardmerge.spark_sink.targets.interface import Loads
+from shardmerge.spark_sink.targets.load_interface import Loads
 
 from .load_book import LoadBook
 from .load_jobs import LoadJobs, PlannedPart

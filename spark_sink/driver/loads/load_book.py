@@ -22,7 +22,7 @@ from shardmerge.spark_sink.loading.load_orders import load_place
 from shardmerge.spark_sink.loading.load_rules import passed_over_to
 from shardmerge.spark_sink.loading.load_state import Load
 from shardmerge.spark_sink.planning.progress import Trouble
-from shardmerge.spark_sink.targets.interface import Loads
+from shardmerge.spark_sink.targets.load_interface import Loads
 
 log = logger(__name__)
 

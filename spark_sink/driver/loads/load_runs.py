@@ -28,12 +28,12 @@ from shardmerge.spark_sink.loading.load_orders import (
 )
 from shardmerge.spark_sink.loading.load_rules import may_give_out, moved, next_base, next_order
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
-from shardmerge.spark_sink.planning.chunk_orders import chosen_load, unfit_for_chunks
+from shardmerge.spark_sink.planning.chunk_orders import chosen_load, unfit
 from shardmerge.spark_sink.planning.plan import BatchPlan, TargetPlan
 from shardmerge.spark_sink.planning.progress import Trouble
 from shardmerge.spark_sink.planning.sink_state import SinkState
 from shardmerge.spark_sink.process.failpoints import reach
-from shardmerge.spark_sink.targets.interface import Loads
+from shardmerge.spark_sink.targets.load_interface import Loads
 
 from .chunk_runs import MOST_CHUNKS, ChunkRuns
 from .load_book import LoadBook
@@ -43,11 +43,6 @@ from .load_threads import LoadThreads
 from .snapshot_copies import SnapshotCopies
 
 log = logger(__name__)
-
-_ELSEWHERE = (
-    "when the source's other loads are complete, give it snapshot = 'debezium', restart the sink, "
-    "and run `shardmerge command reread` for the shard"
-)
 
 
 class LoadRuns:
@@ -95,7 +90,7 @@ class LoadRuns:
         self._chunks: ChunkRuns | None = None
         self._copies: SnapshotCopies | None = None
         if target is not None:
-            self._copies = SnapshotCopies(target, self._threads, self._book)
+            self._copies = SnapshotCopies(target, self._threads, self._book, epoch)
             self._chunks = ChunkRuns(
                 sources,
                 target,
@@ -287,10 +282,12 @@ class LoadRuns:
                 again = [gates.gates[place].version for place in gates.restarts]
                 steps.append((load, moved(gates, load, index, again)))
         self._book.keep(steps)
-        for _, load in steps:
+        for before, load in steps:
             reach("load-moved")
             self._book.goes_on(load.shard)
-            log.info("load_moved", shard=load.shard, decision=load.base, loaded_rows=rows_of(load))
+            if load.base != before.base:
+                rows = rows_of(load)
+                log.info("load_moved", shard=load.shard, decision=load.base, loaded_rows=rows)
         return bool(steps)
 
     def _may_write(
@@ -323,9 +320,8 @@ class LoadRuns:
             if not may_give_out(target.shards[name], load, blocked, source_has_base=has_base):
                 continue
             chosen = self._chosen(load, state)
-            if unfit := unfit_for_chunks(target, chosen, state):
-                why = f"{unfit}, but chunks of its table were read at different moments"
-                self._book.trouble(name, Trouble(why, _ELSEWHERE, "SM-1616"))
+            if trouble := unfit(target, chosen, state):
+                self._book.trouble(name, trouble)
                 continue
             found[name] = chosen
         return found

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from shardmerge.connectors.event_log import logger
 from shardmerge.schemas.model.errors import ContractError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
-from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, chunk_order
+from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, chunk_order, clearing, unfit
 from shardmerge.spark_sink.planning.progress import Trouble
 from shardmerge.spark_sink.planning.sink_state import SinkState
-from shardmerge.spark_sink.targets.interface import Loads
+from shardmerge.spark_sink.targets.load_interface import Loads
 
 from .load_book import LoadBook
 from .load_threads import LoadThreads
+
+log = logger(__name__)
 
 
 class SnapshotCopies:
@@ -24,10 +27,11 @@ class SnapshotCopies:
         target: Has the rows of snapshots beside its tables.
         threads: Run the copies.
         book: The loads.
+        epoch: The writer epoch.
     """
 
-    def __init__(self, target: Loads, threads: LoadThreads, book: LoadBook) -> None:
-        self._target, self._threads, self._book = target, threads, book
+    def __init__(self, target: Loads, threads: LoadThreads, book: LoadBook, epoch: int) -> None:
+        self._target, self._threads, self._book, self._epoch = target, threads, book, epoch
         self._copying: set[ShardId] = set()
         self._staged: set[ShardId] = set()
 
@@ -49,14 +53,42 @@ class SnapshotCopies:
                 self._staged.add(name)
             if not load.is_proven or name in self._copying:
                 continue
-            self._copying.add(name)
             self._staged.add(name)
+            if load.clears:
+                self._clear(load, state)
+                continue
+            self._copying.add(name)
             order = chunk_order(self._book.decided(load), load, 0, state, 0)
             self._threads.begin(
                 partial(self._target.copy, order),
                 partial(self._copied, name),
                 partial(self._failed, name),
             )
+
+    def _clear(self, load: Load, state: SinkState) -> None:
+        """Begin to delete the rows that chunks and the stream have brought before the snapshot.
+
+        Until the snapshot is copied the shard's stream stands, so no other row of it comes. A crash
+        before ``_cleared`` deletes again, and nothing of the snapshot is there yet.
+        """
+        name, target = load.shard, self._book.decided(load)
+        statement = clearing(target, load, state)
+        if statement is None:
+            if trouble := unfit(target, load, state):
+                self._book.trouble(name, trouble)
+            return
+        self._copying.add(name)
+        self._threads.begin(
+            partial(self._target.clear, self._epoch, load.target, statement),
+            partial(self._cleared, name),
+            partial(self._failed, name),
+        )
+
+    def _cleared(self, name: ShardId, _: None) -> None:
+        self._copying.discard(name)
+        load = self._book.latest[name]
+        self._book.keep([(load, load.cleared())])
+        log.info("load_cleared", shard=name, target=load.target)
 
     def _copied(self, name: ShardId, failure: ChunkFailure | None) -> None:
         self._copying.discard(name)

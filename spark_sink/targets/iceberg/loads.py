@@ -26,9 +26,15 @@ from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 
-from shardmerge.schemas.model.errors import ContractError, ShardMergeError, TargetLost
+from shardmerge.schemas.model.errors import (
+    ContractError,
+    ShardMergeError,
+    TargetError,
+    TargetLost,
+)
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkEnd,
@@ -77,7 +83,7 @@ class _Own:
 
 
 class IcebergLoads:
-    """See ``interface.Loads``.
+    """See ``load_interface.Loads``.
 
     Args:
         spark: Iceberg's catalog is configured in it.
@@ -99,44 +105,48 @@ class IcebergLoads:
 
     @property
     def chunk_rows(self) -> int:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         return _CHUNK_ROWS
 
     def prepare(self) -> None:
-        """See ``interface.Loads``: loads need nothing but the tables that are there."""
+        """See ``load_interface.Loads``: loads need nothing but the tables that are there."""
 
     def loads(self) -> list[Load]:
-        """See ``interface.Loads``; only the latest load of each shard."""
+        """See ``load_interface.Loads``; only the latest load of each shard."""
         return self._loads.loads()
 
     def keep(self, epoch: int, steps: Sequence[tuple[Load | None, Load]]) -> None:
-        """See ``interface.Loads``; the steps of each table are one commit."""
+        """See ``load_interface.Loads``; the steps of each table are one commit."""
         self._loads.keep(epoch, steps)
 
     def has_other_unique_key(self, target: TargetTable) -> bool:
-        """See ``interface.Loads``: Iceberg has no unique keys."""
+        """See ``load_interface.Loads``: Iceberg has no unique keys."""
         return False
 
+    def clear(self, epoch: int, target: TargetTable, statement: TargetStatement) -> None:
+        """See ``load_interface.Loads``: no load ends as a snapshot."""
+        raise TargetError(f"{target}: {_NO_SNAPSHOTS}", code="SM-1660")
+
     def copy(self, order: ChunkOrder) -> ChunkFailure | None:
-        """See ``interface.Loads``: no snapshot is ever done, so there is none to copy."""
+        """See ``load_interface.Loads``: no snapshot is ever done, so there is none to copy."""
         return _snapshot_failure(order)
 
     def staged(self) -> Collection[ShardId]:
-        """See ``interface.Loads``: no rows are beside the tables."""
+        """See ``load_interface.Loads``: no rows are beside the tables."""
         return ()
 
     def forget_staged(self, loads: Collection[Load]) -> None:
         """See ``staged``."""
 
     def stop(self) -> None:
-        """See ``interface.Loads``: chunks end soon by themselves."""
+        """See ``load_interface.Loads``: chunks end soon by themselves."""
 
     def close(self) -> None:
         """Close the connections to sources that this process keeps; no chunk may run any more."""
         close_readers()
 
     def run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         if order.load.kind is LoadKind.SNAPSHOT:
             return _snapshot_failure(order)
         try:

@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.pipeline.settings import Source
+from shardmerge.schemas.records.decisions import TargetStatement
 from shardmerge.spark_sink.loading.load_state import Load, LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkFailure, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.process.job_failures import job_failure
@@ -18,6 +19,7 @@ from shardmerge.spark_sink.process.spark_session import SparkStart
 from shardmerge.spark_sink.process.worker_start import WorkerStart
 
 from .control import ControlStore
+from .ddl.journal import Journal
 from .load_store import LoadStore
 from .session import MySqlSession
 from .snapshot_processes import SnapshotProcesses
@@ -36,7 +38,7 @@ of memory meanwhile."""
 
 
 class MySqlLoads:
-    """See ``interface.Loads``.
+    """See ``load_interface.Loads``.
 
     Args:
         session: The driver's.
@@ -61,49 +63,55 @@ class MySqlLoads:
 
     @property
     def chunk_rows(self) -> int:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         return min(_CHUNK_ROWS, self._config.round_records)
 
     def prepare(self) -> None:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         self._store.prepare()
         self._stages.prepare()
 
     def loads(self) -> list[Load]:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         return self._store.loads() if self._store.is_prepared() else []
 
     def keep(self, epoch: int, steps: Sequence[tuple[Load | None, Load]]) -> None:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         with self._session.transaction():
             self._control.fence(epoch)
             for before, after in steps:
                 self._store.keep(before, after)
 
     def has_other_unique_key(self, target: TargetTable) -> bool:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         return read_shape(self._session, target).other_unique
 
+    def clear(self, epoch: int, target: TargetTable, statement: TargetStatement) -> None:
+        """See ``load_interface.Loads``."""
+        with idle_connection(self._config) as connection:
+            session, control = connection.session, connection.control
+            Journal(session, control, self._config.pipeline, epoch).change_rows(target, statement)
+
     def copy(self, order: ChunkOrder) -> ChunkFailure | None:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         return copy_snapshot(order, self._config, self._stopped.is_set)
 
     def staged(self) -> Collection[ShardId]:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         return self._stages.shards()
 
     def forget_staged(self, loads: Collection[Load]) -> None:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         with idle_connection(self._config) as connection:
             forget_stages(loads, connection)
 
     def stop(self) -> None:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         self._stopped.set()
         self._processes.stop()
 
     def run(self, order: ChunkOrder, source: Source, *, small: bool) -> ChunkResult | ChunkFailure:
-        """See ``interface.Loads``."""
+        """See ``load_interface.Loads``."""
         is_snapshot = order.load.kind is LoadKind.SNAPSHOT
         if is_snapshot and not (small and not source.load_rows_per_s):
             return self._processes.run(order, source)

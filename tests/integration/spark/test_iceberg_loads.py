@@ -33,7 +33,7 @@ from shardmerge.spark_sink.planning.chunk_orders import (
 from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.process.failpoints import SETTING
 from shardmerge.spark_sink.process.settings import JARS
-from shardmerge.spark_sink.targets.interface import Loads
+from shardmerge.spark_sink.targets.load_interface import Loads
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from tests.background import Background
 from tests.running import with_tests

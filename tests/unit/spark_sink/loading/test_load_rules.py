@@ -122,6 +122,28 @@ def test_an_order_between_the_two_bases_reads_all_again(order: int, kept: bool) 
     assert (after.chunks[0].read_before is not None) is kept
 
 
+def test_what_was_all_read_before_a_change_is_complete_when_the_change_comes() -> None:
+    """Whatever the change is: the key of the table may be gone behind it."""
+    read = done(load(CHUNKS, "3"), 0, 1, before=50)
+    for change in (gates(50, 70), gates(50, 70, new_key=50)):
+        after = moved(change, read, 2, ())
+        assert (after.is_complete, after.base) == (True, 1)
+        assert after.chunks == read.chunks
+    # A snapshot is not in the target yet, and its rows have the earlier columns.
+    assert moved(gates(50), done(load(SNAPSHOT), 0, before=50), 1, ()).chunks == ()
+
+
+def test_what_was_perhaps_read_behind_a_change_is_not_complete() -> None:
+    late = done(load(CHUNKS, "3"), 0, 1, before=51)
+    assert moved(gates(50), late, 1, ()).base == 2
+    part = done(load(CHUNKS, "3"), 0, before=40)
+    assert moved(gates(50), part, 1, ()).base == 2
+    # A decision wants its rows read again, or nothing is left to be read.
+    read = done(load(), 0, before=40)
+    assert moved(gates(50), read, 1, [2]).base == 2
+    assert moved(gates(50, dropped=50), read, 1, ()).is_void
+
+
 def test_another_key_on_the_way_cuts_the_table_anew() -> None:
     after = moved(gates(50, 70, new_key=50), done(load(CHUNKS, "3"), 0, before=40), 2, ())
     assert after.chunks == ()
@@ -190,10 +212,61 @@ def test_what_is_begun_is_read_to_its_end_in_the_same_way() -> None:
     assert chosen_kind(load(SNAPSHOT).begin(0)) == "snapshot"
 
 
-def test_a_load_of_chunks_that_moved_does_not_become_a_snapshot() -> None:
+def keyless_from(version: int) -> ShardGates:
+    """Gates at 50 and 70 behind the first one; the shard has lost its key at one of them."""
+    found = ShardGates(SHARD)
+    for gate in gates(50, 70).gates:
+        found.append(replace(gate, key=gate.key if gate.version < version else ()))
+    return found
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_load_whose_shard_loses_its_key_begins_again_as_a_snapshot(version: int) -> None:
+    found = keyless_from(version)
+    begun = done(load(CHUNKS, "3"), 0, before=40).begin(1)
+    after = moved(found, begun, 2, ())
+    assert (after.kind, after.base, after.chunks) == (SNAPSHOT, 3, ())
+    assert (after.clears, after.has_mixed_rows) == (True, True)
+    # Rows behind the first gate would meet a target that lacks the rows of other chunks.
+    assert passed_over_to(found, after) == at(70)
+    assert chosen(found, after, has_other_unique_key=False, applies_every_operation=True) == after
+
+
+def test_rows_are_deleted_only_if_chunks_or_the_stream_may_have_brought_some() -> None:
+    found = keyless_from(3)
+    assert not moved(found, load(CHUNKS, "3"), 2, ()).clears
+    # The stream has been applied up to the second gate.
+    assert moved(found, moved(found, load(CHUNKS, "3"), 1, ()), 2, ()).clears
+    assert moved(found, load(CHUNKS, "3").begin(0).give_back(0), 2, ()).clears
+
+
+def test_a_load_that_an_earlier_version_left_without_a_key_begins_again() -> None:
+    found = keyless_from(3)
+    left = load(CHUNKS, "3").move(3, at(50), new_key=True)
+    after = chosen(found, left, has_other_unique_key=False, applies_every_operation=True)
+    assert (after.kind, after.clears) == (SNAPSHOT, True)
+
+
+def test_a_load_that_regains_its_key_begins_again_too() -> None:
+    found = ShardGates(SHARD)
+    for gate in gates(50, 70).gates:
+        found.append(replace(gate, key=() if gate.version == 2 else gate.key))
+    on = moved(found, done(load(CHUNKS, "3"), 0, before=40), 2, ())
+    after = chosen(found, on, has_other_unique_key=False, applies_every_operation=True)
+    assert (after.kind, after.clears) == (SNAPSHOT, True)
+
+
+def test_a_load_of_chunks_that_may_have_brought_rows_begins_again() -> None:
+    def clears(of: Load) -> bool:
+        after = chosen(gates(50), of, has_other_unique_key=True, applies_every_operation=True)
+        assert after.kind is SNAPSHOT
+        return after.clears
+
+    assert not clears(load())
+    assert clears(load().begin(0).give_back(0))
     # Rows of the stream up to its base may be in the target.
-    assert chosen_kind(load(), unique=True) == "snapshot"
-    assert chosen_kind(load().move(2, at(50)), unique=True) == "chunks"
+    assert clears(load().move(2, at(50)))
+    assert not clears(load(SNAPSHOT).move(2, at(50)))
 
 
 def test_a_shard_that_had_no_key_stays_a_snapshot() -> None:

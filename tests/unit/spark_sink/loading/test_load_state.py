@@ -146,6 +146,14 @@ def test_rows_of_one_moment_are_not_mixed() -> None:
     assert not done(load(LoadKind.SNAPSHOT), 0).has_mixed_rows
 
 
+def test_a_load_that_begins_again_is_a_snapshot_before_which_rows_go() -> None:
+    again = load(LoadKind.CHUNKS, "3").begin(0).give_back(0).begin_again()
+    assert (again.kind, again.chunks, again.is_planned) == (LoadKind.SNAPSHOT, (), False)
+    assert (again.clears, again.has_mixed_rows) == (True, True)
+    assert again.move(2, at(50)).clears, "nothing is deleted yet"
+    assert again.cleared() == replace(again, clears=False)
+
+
 def test_a_table_that_is_gone_leaves_nothing_to_read() -> None:
     one = load(LoadKind.CHUNKS, "3").begin(0).end_void(2, at(9))
     assert one.is_complete

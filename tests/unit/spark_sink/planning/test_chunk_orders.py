@@ -9,9 +9,14 @@ from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.decisions import Binding, Decision
 from shardmerge.spark_sink.loading.load_orders import new_load
 from shardmerge.spark_sink.loading.load_state import LoadKind
-from shardmerge.spark_sink.planning.chunk_orders import chosen_load, chunk_order, unfit_for_chunks
+from shardmerge.spark_sink.planning.chunk_orders import (
+    chosen_load,
+    chunk_order,
+    clearing,
+    unfit,
+)
 from shardmerge.spark_sink.planning.sink_state import SinkState
-from tests.unit.spark_sink.decided import EXPANDING, TARGET, A, decision, folded, key, statement
+from tests.unit.spark_sink.decided import EXPANDING, TARGET, A, B, decision, folded, key, statement
 
 ROUTE = RoutingRule(".*", ".*", ".*", "merged", "t", where="id > 3", leave_out="secret")
 CREATE = statement(EXPANDING, "table", binds=(Binding("id#1", "id"),))
@@ -49,10 +54,24 @@ def test_a_shard_may_become_one_that_cannot_be_read_at_different_moments(
     decided = target(replace(decision(2, A, 40), **changes))
     state = replace(STATE, routes=(route,))
     begun = new_load(A, TARGET, 1, LoadKind.CHUNKS, None).plan(("5",)).begin(1)
-    found = unfit_for_chunks(decided, begun, state)
-    assert (says in found) if says else found == ""
+    found = unfit(decided, begun, state)
+    assert (found is not None and says in found.reason) if says else found is None
     chosen = chosen_load(
         decided, new_load(A, TARGET, 2, LoadKind.SNAPSHOT, None), state, has_other_unique_key=False
     )
     assert chosen.kind is (LoadKind.SNAPSHOT if says else LoadKind.CHUNKS)
-    assert unfit_for_chunks(decided, chosen, state) == ""
+    assert unfit(decided, chosen, state) is None
+
+
+def test_rows_from_before_a_load_that_began_again_must_be_told_from_others() -> None:
+    again = new_load(A, TARGET, 1, LoadKind.CHUNKS, None).plan().begin(0).begin_again()
+    alone, beside = target(), target(decision(2, B, 10, snapshot=True))
+    removal = clearing(alone, again, STATE)
+    assert removal is not None and removal.sql == "DELETE FROM `merged`.`t`"
+    assert unfit(alone, again, STATE) is None
+
+    assert clearing(beside, again, STATE) is None
+    trouble = unfit(beside, again, STATE)
+    assert trouble is not None
+    assert (trouble.code, trouble.hint) == ("SM-1616", "`shardmerge rebuild merged.t`")
+    assert unfit(beside, again.cleared(), STATE) is None

@@ -12,7 +12,7 @@ from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.pipeline.settings import Connect, Kafka, Pipeline, Source, Target
-from shardmerge.schemas.records.decisions import Binding, Decision
+from shardmerge.schemas.records.decisions import Binding, Decision, TargetStatement
 from shardmerge.spark_sink.barrier.applied import Applied, RowProgress, Watermarks
 from shardmerge.spark_sink.barrier.barrier import Barrier
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -137,12 +137,19 @@ class Store:
         self.unique = False
         self.copies: list[ChunkOrder] = []
         self.failures: list[ChunkFailure] = []
+        self.cleared: list[str] = []
+        self.refused: list[TargetError] = []
         self.forgotten: list[ShardId] = []
         self.left: list[ShardId] = []
         self.is_stopped = False
 
     def has_other_unique_key(self, target: TargetTable) -> bool:
         return self.unique
+
+    def clear(self, epoch: int, target: TargetTable, statement: TargetStatement) -> None:
+        if self.refused:
+            raise self.refused.pop(0)
+        self.cleared.append(statement.sql)
 
     def copy(self, order: ChunkOrder) -> ChunkFailure | None:
         self.copies.append(order)
@@ -204,10 +211,14 @@ class Driver:
         self.runs.load()
 
     def round(self) -> BatchPlan:
-        """One round, and everything that it has begun."""
+        """One round, and everything that was begun before it."""
+        self.settle()
+        return self.round_without_waiting()
+
+    def settle(self) -> None:
+        """Everything that the last round has begun."""
         while self.runs.is_busy:
             self.runs.take(5.0)
-        return self.round_without_waiting()
 
     def round_without_waiting(self) -> BatchPlan:
         """One round, while what was begun may go on."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from shardmerge.schemas.model.errors import ContractError, StackError, TargetError
@@ -50,16 +52,29 @@ def test_nothing_is_given_out_while_a_statement_runs(driver: Driver) -> None:
 
 
 def test_a_schema_change_moves_the_load_and_what_was_read_before_stays(driver: Driver) -> None:
+    driver.store.answers = [ChunkEnd.DONE, *[ChunkEnd.OTHER_TABLE] * 20]
+    driver.rounds(5)
+    driver.settle()
+    driver.decide(decision(3, A, 60, columns=("id", "c")), decision(4, B, 60, columns=("id", "c")))
+    driver.store.answers = []
+    driver.rounds()
+    loads = driver.runs.latest.values()
+    assert [(load.base, load.is_complete) for load in loads] == [(3, True), (4, True)]
+    # Read before 50, and the change stands at 60.
+    assert sorted(c.base for load in loads for c in load.chunks) in ([1, 3, 4, 4], [1, 3, 3, 4])
+
+
+def test_a_schema_change_behind_all_that_was_read_completes_the_load(driver: Driver) -> None:
     driver.intake.settled = False
     driver.rounds(5)
     assert driver.runs.latest[A].is_read
-    driver.decide(decision(3, A, 60, columns=("id", "c")))
-    driver.intake.settled = True
+    driver.decide(replace(decision(3, A, 60), key=()))
     driver.rounds()
     load = driver.runs.latest[A]
-    assert (load.base, load.is_complete) == (3, True)
-    # Read before 50, and the change stands at 60.
+    assert (load.base, load.is_complete) == (1, True)
     assert {o.chunk.base for o in driver.store.orders if o.load.shard == A} == {1}
+    # The other shard has no change that would show it.
+    assert not driver.runs.latest[B].is_complete
 
 
 def test_what_may_have_been_read_behind_a_schema_change_is_read_again(driver: Driver) -> None:

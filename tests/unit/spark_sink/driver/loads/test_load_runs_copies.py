@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.errors import ContractError, TargetError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.policies import RowOperation
 from shardmerge.schemas.model.position import BEGINNING
 from shardmerge.schemas.pipeline.settings import Source
+from shardmerge.spark_sink.barrier.applied import Applied
 from shardmerge.spark_sink.loading.load_state import LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkEnd,
@@ -20,8 +21,8 @@ from shardmerge.spark_sink.planning.chunk_orders import (
     ChunkOrder,
     ChunkResult,
 )
-from tests.unit.spark_sink.decided import TARGET, A, B, at, decision, key
-from tests.unit.spark_sink.driver.loads.played_loads import ROUTE, Driver
+from tests.unit.spark_sink.decided import A_ROWS, TARGET, A, B, at, decision, folded, key
+from tests.unit.spark_sink.driver.loads.played_loads import FIRST, ROUTE, Driver
 
 
 def test_a_shard_whose_rows_must_be_of_one_moment_is_read_as_a_whole(driver: Driver) -> None:
@@ -107,6 +108,59 @@ def test_a_snapshot_is_not_read_twice_at_once(driver: Driver) -> None:
     driver.rounds()
     assert set(most) == {1}
     assert all(load.is_complete for load in driver.runs.latest.values())
+
+
+def without_key(driver: Driver, *, beside: bool = False) -> None:
+    """The shard loses its key while its chunks are read, which nobody can read any more."""
+    if not beside:
+        driver.intake.decisions = folded(FIRST[0])
+    driver.store.answers = [ChunkEnd.DONE, *[ChunkEnd.OTHER_TABLE] * 20]
+    driver.rounds(4)
+    driver.settle()
+    driver.decide(replace(decision(3 if beside else 2, A, 40), key=()))
+    # The stream is applied up to the new base.
+    driver.rows.applied = {A_ROWS: Applied(4, at(60))}
+    driver.store.answers = []
+
+
+def test_a_shard_that_loses_its_key_is_read_anew_and_its_earlier_rows_go(driver: Driver) -> None:
+    without_key(driver)
+    driver.store.failures = [ChunkFailure(A, 0, "away")] * 2
+    driver.rounds()
+    load = driver.runs.latest[A]
+    assert (load.kind, load.base, load.is_complete) == (LoadKind.SNAPSHOT, 2, True)
+    assert driver.store.cleared == ["DELETE FROM `merged`.`t`"], "once, and not at each attempt"
+    assert len(driver.store.copies) == 3
+    assert driver.runs.troubles == {}
+
+
+def test_rows_that_the_target_refuses_to_delete_are_deleted_before_anything_is_copied(
+    driver: Driver,
+) -> None:
+    without_key(driver)
+    driver.store.refused = [TargetError("no rights", code="SM-3101")] * 40
+    driver.rounds()
+    assert driver.runs.troubles[A].reason == "no rights"
+    assert driver.store.copies == []
+    assert driver.store.kept[A, 1].clears
+    driver.settle()
+    driver.store.refused = []
+    later = Driver(driver.store)
+    later.intake.decisions, later.rows.applied = driver.intake.decisions, driver.rows.applied
+    later.rounds()
+    assert later.runs.latest[A].is_complete
+    assert len(later.store.cleared) == len(later.store.copies) == 1
+
+
+def test_a_shard_that_loses_its_key_waits_if_its_rows_are_not_told_from_others(
+    driver: Driver,
+) -> None:
+    without_key(driver, beside=True)
+    driver.rounds()
+    assert driver.runs.troubles[A].code == "SM-1616"
+    assert "shardmerge rebuild merged.t" in driver.runs.troubles[A].hint
+    assert driver.store.cleared == []
+    assert not driver.runs.latest[A].is_complete
 
 
 def test_snapshots_end_with_the_sink(driver: Driver) -> None:

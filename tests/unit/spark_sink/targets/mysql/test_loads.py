@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
+from shardmerge.schemas.model.coded_text import CodedText
+from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Kafka, Source
+from shardmerge.schemas.target.row_statements import clearing
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkOrder, ChunkResult
 from shardmerge.spark_sink.process.worker_start import WorkerStart
 from shardmerge.spark_sink.targets.mysql import loads as module
@@ -64,6 +69,21 @@ def test_the_driver_runs_few_chunks_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert target.run(order(), SOURCE, small=False) is IN_DRIVER
     assert begun == [IN_DRIVER, IN_DRIVER, IN_SPARK]
     assert target.run(order(), SOURCE, small=False) is IN_DRIVER, "there is room again"
+
+
+def test_rows_are_deleted_in_parts_by_the_writer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = loads(monkeypatch, started=True)
+    session, control = Mock(), Mock()
+    session.transaction = lambda: nullcontext([])
+    session.execute.side_effect = [10_000, 7, 0]
+    connection = SimpleNamespace(session=session, control=control)
+    monkeypatch.setattr(module, "idle_connection", lambda _: nullcontext(connection))
+    table = TargetTable("merged", "t")
+
+    target.clear(3, table, clearing(table, CodedText("why", "SM-1924")))
+    deleted = [call.args[0] for call in session.execute.call_args_list]
+    assert deleted == ["DELETE FROM `merged`.`t` LIMIT 10000"] * 3
+    assert [call.args for call in control.fence.call_args_list] == [(3, table)] * 3
 
 
 def test_a_copy_that_runs_is_told_when_the_sink_stops(monkeypatch: pytest.MonkeyPatch) -> None:

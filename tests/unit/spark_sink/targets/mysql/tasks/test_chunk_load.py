@@ -110,8 +110,8 @@ def test_a_chunk_is_read_in_one_transaction_and_written_in_another() -> None:
         "begin",
         "table",
         SELECT,
-        "end",
         "binlog end",
+        "end",
     ]
     assert result == ChunkResult(SHARD, 1, ChunkEnd.DONE, 2, 3, at(77))
     assert target.results == [result]
@@ -125,7 +125,7 @@ def test_rows_are_written_as_they_were_sent_if_the_target_can_read_that() -> Non
     source, target = Source(), Target(packs=lambda _: lines)
     result = load_chunk(TASK, source, target)
     assert source.calls[2] == f"packed: {SELECT}"
-    assert source.calls[3:] == ["end", "binlog end"]
+    assert source.calls[3:] == ["binlog end", "end"]
     assert result == ChunkResult(SHARD, 1, ChunkEnd.DONE, 2, 4, at(77))
     assert target.batches == [lines]
 
@@ -133,7 +133,7 @@ def test_rows_are_written_as_they_were_sent_if_the_target_can_read_that() -> Non
 def test_rows_are_read_again_in_the_same_transaction_if_it_cannot() -> None:
     source, target = Source(), Target(packs=lambda _: None)
     result = load_chunk(TASK, source, target)
-    assert source.calls[2:] == [f"packed: {SELECT}", SELECT, "end", "binlog end"]
+    assert source.calls[2:] == [f"packed: {SELECT}", SELECT, "binlog end", "end"]
     assert result == ChunkResult(SHARD, 1, ChunkEnd.DONE, 2, 3, at(77))
     (batch,) = target.batches
     assert isinstance(batch, Batch)
