@@ -10,6 +10,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -37,6 +38,11 @@ import org.apache.kafka.connect.source.SourceRecord;
  * comes behind it, for instance while the queue is full. A task starts from the last offset of the
  * last transaction. If that is a notice's, rows came twice, or a row was lost.
  *
+ * <p>So does a heartbeat behind the rows of the transaction that is being read. Debezium makes it
+ * when the rows of an event are handed over, and before it counts the event: its offset names the
+ * event and no row. A task that starts from there would hand these rows over again. On MariaDB it
+ * would begin with the transaction ({@link shardmerge.connect.TrueSchemaHistory}).
+ *
  * <p>All else is as there: events leave in the order in which they came; a queue that is full, by
  * number or by bytes, makes the reading thread wait; a failure of that thread is thrown by the next
  * poll, without the events that are in the queue, which a restart reads again.
@@ -53,6 +59,8 @@ public class ChangeEventQueue<T extends Sizeable> implements ChangeEventQueueMet
     private static final int MANY = 100;
     /** The name of the schema of a notice, as {@code SchemaFactory} has it. */
     private static final String NOTICE = "io.debezium.connector.common.Notification";
+    /** The name of the schema of a heartbeat. */
+    private static final String HEARTBEAT = "io.debezium.connector.common.Heartbeat";
 
     private final int maxQueueSize;
     private final int maxBatchSize;
@@ -137,8 +145,9 @@ public class ChangeEventQueue<T extends Sizeable> implements ChangeEventQueueMet
             while (isFull()) {
                 hasRoom.await();
             }
-            add(isNotice ? withOffset(record) : event);
-            if (!isNotice && record != null) {
+            boolean isBehindRows = isHeartbeat(record) && isInTransaction(record.sourceOffset());
+            add(isNotice || isBehindRows ? withOffset(record) : event);
+            if (!isNotice && !isBehindRows && record != null) {
                 offset = record.sourceOffset();
                 for (T notice : early) {
                     add(withOffset(((DataChangeEvent) notice).getRecord()));
@@ -171,7 +180,22 @@ public class ChangeEventQueue<T extends Sizeable> implements ChangeEventQueueMet
                         ((Struct) record.value()).getString(Notification.AGGREGATE_TYPE));
     }
 
-    /** A notice with the offset of the event in front of it. */
+    private static boolean isHeartbeat(SourceRecord record) {
+        Schema schema = record == null ? null : record.valueSchema();
+        return schema != null && HEARTBEAT.equals(schema.name());
+    }
+
+    /** Whether an offset is in the transaction whose rows the last event belongs to. */
+    private boolean isInTransaction(Map<String, ?> other) {
+        return offset != null
+                && offset.get("row") instanceof Number rows
+                && rows.intValue() > 0
+                && Objects.equals(offset.get("file"), other.get("file"))
+                && Objects.equals(offset.get("pos"), other.get("pos"))
+                && Objects.equals(offset.get("gtids"), other.get("gtids"));
+    }
+
+    /** A notice or a heartbeat with the offset of the event in front of it. */
     @SuppressWarnings("unchecked") // A queue with notices is one of such events.
     private T withOffset(SourceRecord notice) {
         return (T) new DataChangeEvent(new SourceRecord(
