@@ -112,19 +112,20 @@ def chunk_order(
 
     Args:
         target: Everything decided for the shard's target.
-        load: The shard's load, which stands at the shard's last gate.
+        load: The shard's load. A snapshot that is copied can stand before later gates.
         number: Of the chunk.
         state: See ``SinkState``.
         most_rows: See ``ChunkOrder``.
         signals: See ``ChunkOrder``.
     """
     name = load.shard
-    stream = shard_stream(target, name, None, state)
+    stream, gates = shard_stream(target, name, None, state), target.shards[name]
+    later = len(gates.gates) - gates.upto(load.base)
     rule = rule_of(state.routes, name)
     return ChunkOrder(
         load=replace(load, chunks=()),
         chunk=load.chunks[number],
-        stream=replace(stream, segments=stream.segments[-1:]),
+        stream=replace(stream, segments=(stream.segments[-1 - later],)),
         bindings=bindings(target, state.executed.get(target.target, ())),
         leave_out=rule.leave_out if rule is not None else "",
         most_rows=most_rows,

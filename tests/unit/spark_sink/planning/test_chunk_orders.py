@@ -16,7 +16,17 @@ from shardmerge.spark_sink.planning.chunk_orders import (
     unfit,
 )
 from shardmerge.spark_sink.planning.sink_state import SinkState
-from tests.unit.spark_sink.decided import EXPANDING, TARGET, A, B, decision, folded, key, statement
+from tests.unit.spark_sink.decided import (
+    EXPANDING,
+    TARGET,
+    A,
+    B,
+    at,
+    decision,
+    folded,
+    key,
+    statement,
+)
 
 ROUTE = RoutingRule(".*", ".*", ".*", "merged", "t", where="id > 3", leave_out="secret")
 CREATE = statement(EXPANDING, "table", binds=(Binding("id#1", "id"),))
@@ -29,7 +39,8 @@ def target(*more: Decision):
 
 def test_a_chunk_is_read_with_the_schema_behind_the_last_gate() -> None:
     decided = target(decision(2, A, 40, columns=("id", "c")))
-    load = new_load(A, TARGET, 1, LoadKind.CHUNKS, None).plan(("5",)).begin(1)
+    first = new_load(A, TARGET, 1, LoadKind.CHUNKS, None)
+    load = first.move(2, at(40)).plan(("5",)).begin(1)
     order = chunk_order(decided, load, 1, STATE, 10)
     assert (order.load, order.chunk) == (replace(load, chunks=()), load.chunks[1])
     (segment,) = order.stream.segments
@@ -37,6 +48,17 @@ def test_a_chunk_is_read_with_the_schema_behind_the_last_gate() -> None:
     assert order.stream.where == "id > 3"
     assert (order.leave_out, order.most_rows, order.writer_epoch) == ("secret", 10, 4)
     assert order.bindings == {"id#1": Binding("id#1", "id")}
+
+
+def test_a_snapshot_is_copied_with_the_schema_that_it_was_read_with() -> None:
+    """A gate that came when it was proven changes which column of the table is which."""
+    new = new_load(A, TARGET, 1, LoadKind.SNAPSHOT, None)
+    load = new.plan().begin(0).finish(0, 3, 9, at(30)).proven()
+    later = decision(2, A, 40, columns=("c", "id")), decision(3, A, 50, columns=("d", "id"))
+    state = replace(STATE, passed_over={A: at(10)})
+    for decided in (target(), target(*later)):
+        (segment,) = chunk_order(decided, load, 0, state, 0).stream.segments
+        assert [c.column.name for c in segment.columns] == ["id"]
 
 
 @pytest.mark.parametrize(
