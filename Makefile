@@ -25,7 +25,8 @@ help: ## This help
 .PHONY: setup
 setup: $(READY) $(ARTIFACTS) ## Virtual environment from requirements.lock, artifacts of the local stack
 
-$(READY): requirements.lock pyproject.toml
+# setup.py compiles the C code.
+$(READY): requirements.lock pyproject.toml setup.py $(wildcard spark_sink/targets/mysql/lines/*.[ch])
 	@python=$$(bash .ci/python) && \
 	if [ ! -x $(PY) ]; then echo "virtual environment: $(VENV), from $$python"; "$$python" -m venv $(VENV); fi
 	@echo "packages: requirements.lock (a few minutes the first time)"

@@ -33,7 +33,7 @@ from shardmerge.schemas.model.tables import Column
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.rows.values.server_values import server_reader
 from shardmerge.spark_sink.sources.packed_rows import PackedRows
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import load_lines, packed_lines
+from shardmerge.spark_sink.targets.mysql.lines.encoders import load_lines, packed_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 FILL = """

@@ -20,7 +20,7 @@ from typing import Any
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.rows.values.readers import reader
 from shardmerge.spark_sink.rows.values.times import datetime_texts_us
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import cells_of
+from shardmerge.spark_sink.targets.mysql.lines.encoders import cells_of
 
 ROWS = 150
 """Rows that are converted at once (``row_batches.SETTLED_ROWS``)."""

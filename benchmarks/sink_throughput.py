@@ -61,11 +61,11 @@ from shardmerge.spark_sink.planning.ranges import RangeResult
 from shardmerge.spark_sink.process.settings import SinkSettings
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.lines.encoders import literals
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 from shardmerge.spark_sink.targets.mysql.tasks import apply_ranges, bulk, connection
 from shardmerge.spark_sink.targets.mysql.tasks.batches import BatchRunner
 from shardmerge.spark_sink.targets.mysql.tasks.connection import always
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import literals
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGE_EVENTS = 250_000

@@ -73,6 +73,7 @@ _SINK_VARIABLES = {
     "metrics_host": sink.METRICS_HOST,
     "metrics_port": sink.METRICS_PORT,
     "metrics_per_shard": sink.METRICS_PER_SHARD,
+    "compiled_code": sink.COMPILED_CODE,
     "standby": sink.STANDBY,
 }
 

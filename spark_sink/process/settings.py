@@ -28,6 +28,7 @@ METRICS_HOST = "SHARDMERGE_SINK_METRICS_HOST"
 METRICS_PORT = "SHARDMERGE_SINK_METRICS_PORT"
 METRICS_PER_SHARD = "SHARDMERGE_SINK_METRICS_PER_SHARD"
 STANDBY = "SHARDMERGE_SINK_STANDBY"
+COMPILED_CODE = "SHARDMERGE_SINK_COMPILED_CODE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class SinkSettings:
         standby: 1 if it waits while another sink of the pipeline writes. Otherwise it takes over.
         metrics_per_shard: 1 if every shard is to have metrics of its own, too: two series for each.
         rebuild: The target whose shadow is filled, instead of applying everything.
+        compiled_code: 1: compiled code makes lines for LOAD DATA of records, where it can. 0: only
+            Python does it, which takes longer.
     """
 
     pipeline_file: Path
@@ -67,6 +70,7 @@ class SinkSettings:
     metrics_per_shard: bool = False
     rebuild: TargetTable | None = None
     standby: bool = False
+    compiled_code: bool = True
 
     @property
     def starts_spark_at_once(self) -> bool:
@@ -119,7 +123,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         help=f"wait while another sink of the pipeline writes ({STANDBY}=1)",
     )
     options = parser.parse_args(arguments)
-    for name in (METRICS_PER_SHARD, STANDBY):
+    for name in (METRICS_PER_SHARD, STANDBY, COMPILED_CODE):
         if (value := env.get(name, "0")) not in ("0", "1"):
             raise ConfigError(f"{name} must be 0 or 1, not {value!r}", code="SM-5501")
     level = env.get(LOG_LEVEL, "INFO").upper()
@@ -142,6 +146,7 @@ def settings_from(arguments: Sequence[str], env: Mapping[str, str]) -> SinkSetti
         metrics_per_shard=options.metrics_per_shard,
         rebuild=TargetTable(*options.rebuild.split(".", 1)) if options.rebuild else None,
         standby=options.standby,
+        compiled_code=env.get(COMPILED_CODE, "1") == "1",
     )
 
 

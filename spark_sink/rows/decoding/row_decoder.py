@@ -122,7 +122,7 @@ def _unwrapping(
         if known and value.startswith(known) and value[-1] == _CLOSING:
             return decode(value[len(known) : -1])
         envelope = decode_wrapped(value).payload
-        prefix = _before_payload(value)
+        prefix = before_payload(value)
         return envelope
 
     return unwrapped
@@ -135,7 +135,7 @@ class _Schema(Struct, gc=False):
 _decode_schema = Decoder(_Schema).decode
 
 
-def _before_payload(value: bytes) -> bytes:
+def before_payload(value: bytes) -> bytes:
     """The bytes before the payload, if Connect's converter wrote the record; else empty."""
     try:
         schema = _decode_schema(value).schema

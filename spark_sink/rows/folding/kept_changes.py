@@ -8,8 +8,9 @@ from typing import Any
 from msgspec.structs import astuple
 
 from .keyless import KeylessBatch, KeylessChanges
+from .line_maker import LineMaker
 from .row_batches import Batch, Changes, batch_of
-from .row_blocks import Change, LinesOf
+from .row_blocks import Change
 from .segment_plan import SegmentPlan
 from .segment_plans import SegmentPlans
 
@@ -19,15 +20,15 @@ class KeptChanges:
 
     Args:
         plans: Of the segments that the groups' numbers stand for.
-        lines_of: Makes lines of many rows, for a target that loads them.
+        maker: Of lines of many rows, for a target that loads them.
 
     Attributes:
         is_unfiltered: Whether the stream's condition was not yet applied to some rows.
     """
 
-    def __init__(self, plans: SegmentPlans, lines_of: LinesOf | None) -> None:
+    def __init__(self, plans: SegmentPlans, maker: LineMaker | None) -> None:
         self._plans = plans
-        self._lines_of = lines_of
+        self._maker = maker
         self._groups: list[Changes | KeylessChanges] = []
         self._signature: tuple[object, ...] = ()
         self.is_unfiltered = False
@@ -76,11 +77,11 @@ class KeptChanges:
         keyed = [group for group in changes if isinstance(group, Changes)]
         if len(keyed) == len(kept) and len({some._signature for some in kept}) == 1:
             # All partitions together go through the target's primary key once.
-            return [batch_of(keyed, plan_of, self._lines_of)]
+            return [batch_of(keyed, plan_of, self._maker)]
         return [
             group.batch(plan_of(group.number))
             if isinstance(group, KeylessChanges)
-            else batch_of([group], plan_of, self._lines_of)
+            else batch_of([group], plan_of, self._maker)
             for group in groups
         ]
 

@@ -104,7 +104,7 @@ class KeylessChanges:
         return KeylessBatch(
             block_of(removed, plan.columns, plan.origin) if removed else None,
             tuple(-s.count for s in self._remaining(-1)),
-            (*(column.kind for column in plan.columns), *("varchar" for _ in plan.origin)),
+            (*(column.type.name for column in plan.columns), *("varchar" for _ in plan.origin)),
             self._placed(block_of(added, plan.columns, (*plan.origin, *plan.added)), plan.position)
             if added
             else None,

@@ -18,8 +18,9 @@ from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 from shardmerge.spark_sink.rows.values.readers import Reader
 from shardmerge.spark_sink.rows.values.times import moment_text
 
+from .line_maker import LineMaker
 from .row_batches import Batch
-from .row_blocks import Block, LinesOf
+from .row_blocks import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,12 @@ class LoadedRows:
     where: str = ""
     constants: tuple[tuple[str, ConstantValue], ...] = ()
 
-    def batch(self, rows: Sequence[Sequence[Any]], lines_of: LinesOf | None = None) -> Batch | None:
+    def batch(self, rows: Sequence[Sequence[Any]], maker: LineMaker | None = None) -> Batch | None:
         """What is written of a chunk's rows; None for nothing.
 
         Args:
             rows: As the server sent them, in the order of the key.
-            lines_of: Makes lines for a load; None for values.
+            maker: Of lines for a load; None for values.
 
         Raises:
             UnfitValue: A value is not one of its column's type.
@@ -87,9 +88,9 @@ class LoadedRows:
         cells: list[ColumnValues] = [values[n] for n in written]
         cells += [[constant.value] * count for _, constant in self.constants]
         nulls = [None in some for some in cells]
-        if lines_of is None:
+        if maker is None:
             return Batch(self.key, None, (Block(names, forms, tuple(cells), tuple(nulls), count),))
-        lines = lines_of(forms, cells, nulls)
+        lines = maker.of_values(forms, cells, nulls)
         # If the target has another unique key, rows are deleted by primary key before the load:
         # that needs the values of the key's columns.
         keys = [some if name in self.key else [] for name, some in zip(names, cells, strict=True)]

@@ -9,7 +9,8 @@ from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
-from .row_blocks import Block, Change, LinesOf, block_of, names_and_forms
+from .line_maker import LineMaker
+from .row_blocks import Block, Change, block_of, names_and_forms
 from .segment_plan import SegmentPlan
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class Changes(dict[Any, Change]):
 
     def __init__(self, changes: Mapping[Any, Change] = MappingProxyType({})) -> None:
         super().__init__(changes)
-        self.lines: dict[int, dict[Any, str]] = {}
+        self.lines: dict[int, dict[Any, bytes]] = {}
         self.deletes: dict[Any, Change] = {}
 
     @property
@@ -81,7 +82,40 @@ class Changes(dict[Any, Change]):
         """The lowest offset of the changes that are not settled."""
         return min(change[0] for change in self.values())
 
-    def settle(self, plan_of: PlanOf, lines_of: LinesOf) -> None:
+    def take_lines(
+        self,
+        number: int,
+        keys: Sequence[Any],
+        lines: Sequence[bytes],
+        deletes: Sequence[tuple[int, Change]],
+    ) -> None:
+        """Take settled rows, in order; all earlier changes are settled.
+
+        Args:
+            number: Of the rows' segment.
+            keys: Of the rows.
+            lines: Of the rows; that of a deleted one is not used.
+            deletes: For each row that was deleted its index among the rows, and its change.
+        """
+        others = [found for n, found in self.lines.items() if n != number]
+        elsewhere: list[dict[Any, Any]] = [self.deletes, *others]
+        own = self.lines.setdefault(number, {})
+        first = 0
+        for index, change in (*deletes, (len(keys), None)):
+            written = keys[first:index]
+            own.update(zip(written, lines[first:index], strict=True))
+            for known in elsewhere:
+                if not known.keys().isdisjoint(written):
+                    for key in written:
+                        known.pop(key, None)
+            if change is not None:
+                key = keys[index]
+                for known in (own, *others):
+                    known.pop(key, None)
+                self.deletes[key] = change
+            first = index + 1
+
+    def settle(self, plan_of: PlanOf, maker: LineMaker) -> None:
         """Make lines of all images.
 
         Raises:
@@ -97,7 +131,7 @@ class Changes(dict[Any, Change]):
             n: self if len(numbers) == 1 else {k: c for k, c in self.items() if c[1] == n}
             for n in sorted(numbers)
         }
-        made = {n: _lines([*rows.values()], plan_of(n), lines_of) for n, rows in upserts.items()}
+        made = {n: _lines([*rows.values()], plan_of(n), maker) for n, rows in upserts.items()}
         for number, rows in upserts.items():
             _forget(rows, self.deletes, *(v for n, v in self.lines.items() if n != number))
             self.lines.setdefault(number, {}).update(zip(rows, made[number], strict=True))
@@ -114,23 +148,23 @@ def _forget(keys: Mapping[Any, object], *among: dict[Any, Any]) -> None:
             del known[key]
 
 
-def batch_of(changes: Sequence[Changes], plan_of: PlanOf, lines_of: LinesOf | None = None) -> Batch:
+def batch_of(changes: Sequence[Changes], plan_of: PlanOf, maker: LineMaker | None = None) -> Batch:
     """The batch of several ``Changes`` of one primary key; no key value is in two of them.
 
     Args:
-        changes: At least one, none of them empty; settled only if there is ``lines_of``.
+        changes: At least one, none of them empty; settled only if there is a ``maker``.
         plan_of: The plan of a segment's number.
-        lines_of: Makes lines for upserts; None for values.
+        maker: Of lines for upserts; None for values.
 
     Raises:
         RefusedRow: A value cannot be converted.
     """
-    if lines_of is not None and (
+    if maker is not None and (
         any(some.is_settled for some in changes)
         or sum(some.counts()[0] for some in changes) >= LINES_FROM_ROWS
     ):
         for some in changes:
-            some.settle(plan_of, lines_of)
+            some.settle(plan_of, maker)
         deletes = _sorted([some.deletes for some in changes])
         numbers = sorted({n for some in changes for n, lines in some.lines.items() if lines})
         upserts = tuple(
@@ -155,17 +189,17 @@ def _block(rows: Sequence[Change], plan: SegmentPlan) -> Block:
     return block_of(rows, plan.columns, (*plan.origin, *plan.added))
 
 
-def _lines(rows: Sequence[Change], plan: SegmentPlan, lines_of: LinesOf) -> list[str]:
+def _lines(rows: Sequence[Change], plan: SegmentPlan, maker: LineMaker) -> list[bytes]:
     """A line for each row."""
-    found: list[str] = []
+    found: list[bytes] = []
     # In parts, so that the values stay in the processor's cache until the lines are made.
     for first in range(0, len(rows), SETTLED_ROWS):
         block = _block(rows[first : first + SETTLED_ROWS], plan)
-        found += lines_of(block.forms, block.values, block.has_nulls)
+        found += maker.of_values(block.forms, block.values, block.has_nulls)
     return found
 
 
-def _loaded(lines: Sequence[Mapping[Any, str]], plan: SegmentPlan) -> Block:
+def _loaded(lines: Sequence[Mapping[Any, bytes]], plan: SegmentPlan) -> Block:
     """The block of lines by key, with the key's values, which a delete by key needs."""
     keys, texts = _by_key(lines)
     names, forms = names_and_forms(plan.columns, (*plan.origin, *plan.added))

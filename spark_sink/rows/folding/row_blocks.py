@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -28,9 +28,6 @@ class RefusedRow(Exception):
 Change: TypeAlias = tuple[int, int, Any, bool]
 """Offset, number of the segment, image (see ``RowDecoder``), whether the row was deleted."""
 
-LinesOf: TypeAlias = Callable[[Sequence[Form], Sequence[ColumnValues], Sequence[bool]], list[str]]
-"""For each column its form, values and whether there are NULLs → rows as lines for a load."""
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -41,8 +38,8 @@ class Block:
         values: One list per column, all of length ``rows``. If there are ``lines``, only the
             primary key's columns have values; the other lists are empty.
         has_nulls: For each column whether there is a NULL; always False if there are ``lines``.
-        lines: The rows as ``LinesOf`` writes them; empty if they were not requested, or if there
-            are few rows.
+        lines: The rows as ``LineMaker`` writes them; empty if they were not requested, or if
+            there are few rows.
     """
 
     names: tuple[str, ...]
@@ -50,7 +47,7 @@ class Block:
     values: tuple[ColumnValues, ...]
     has_nulls: tuple[bool, ...]
     rows: int
-    lines: Sequence[str] = ()
+    lines: Sequence[bytes] = ()
 
 
 def block_of(

@@ -5,9 +5,9 @@ Theory of operation:
 1. ``add`` takes records in offset order. It finds each row's segment by the row's position
    (``segment_locator``), checks the row image against it (``row_checks``), and keeps the last
    change per primary key. For a shard without a primary key it sums up whole rows
-   (``kept_changes``). Nearly all rows are like the one before, and take a short path: the segment's
-   decoder has checked them, and their position lies within the segment's bounds. Every other row is
-   examined part by part.
+   (``kept_changes``). Nearly all rows are like the one before, and take a quick path: the segment's
+   decoder has checked them, and their position lies within the segment's bounds (``quick_path``).
+   Every other row is examined part by part.
 2. At the first row that stands at or beyond the stream's stop, or that cannot be applied, the
    fold ends: ``end`` tells where, and every later ``add`` is refused.
 3. ``batches`` converts the kept changes to neutral values per target column, sorted by primary key.
@@ -34,11 +34,8 @@ from shardmerge.spark_sink.planning.ranges import RowHold, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_envelope import (
     CREATE,
     DELETE,
-    INCREMENTAL,
     READ,
     TRUNCATE,
-    UNDECODABLE,
-    UPDATE,
     RowRecord,
     UndecodableRow,
 )
@@ -47,8 +44,10 @@ from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
 from .ignored_rows import is_ignored_by
 from .kept_changes import KeptChanges
 from .keyless import KeylessBatch, place_of
-from .row_batches import SETTLED_ROWS, Batch, Changes
-from .row_blocks import LinesOf, RefusedRow
+from .line_maker import LineMaker
+from .quick_path import DirectLines, QuickPath, Tally
+from .row_batches import SETTLED_ROWS, Batch
+from .row_blocks import RefusedRow
 from .row_checks import RowChecks
 from .row_refusals import UNNAMED
 from .segment_locator import Found, SegmentLocator
@@ -79,7 +78,7 @@ class RowFold:
         bindings: Identity → target column.
         refusals: Rows known not to be applicable, by offset.
         rows: The records' format.
-        lines_of: Makes lines of many rows, for a target that loads them.
+        maker: Of lines of many rows, for a target that loads them.
         limits_of: Finds values that the kind of target cannot hold; see ``plan_segment``.
         partition: Of the row topic.
 
@@ -96,7 +95,7 @@ class RowFold:
         bindings: Mapping[str, Binding],
         refusals: Mapping[int, Refusal] | None = None,
         rows: RowFormat = JSON_ROWS,
-        lines_of: LinesOf | None = None,
+        maker: LineMaker | None = None,
         *,
         limits_of: LimitsOf | None = None,
         partition: int = 0,
@@ -110,22 +109,21 @@ class RowFold:
         self._stream = stream
         self._format = rows
         self._partition = partition
-        self._lines_of = lines_of
+        self._maker = maker
         # A condition is checked on images at the end, so these must not become lines before.
-        self._settles = lines_of is not None and not stream.where
+        self._settles = maker is not None and not stream.where
         self._plans = SegmentPlans(stream, bindings, rows, limits_of)
         self._at = SegmentLocator(stream)
         self._checks = RowChecks(stream, self._plans, refusals or {})
-        self._kept = KeptChanges(self._plans, lines_of)
+        self._kept = KeptChanges(self._plans, maker)
         self._ignores = is_ignored_by(stream)
-        # The short path does not look at refusals, so it is closed when there are some.
+        # The quick path does not look at refusals, so it is closed when there are some.
         self._is_quick = not refusals
         # The first segment whose rows were not taken back.
         self._first = sum(segment.undone for segment in stream.segments)
-        # The group, and the segment's plan, of the last row; no plan when the short path is closed.
-        self._last = Changes()
-        self._short: SegmentPlan | None = None
-        self._wrapped = False
+        # For rows like the last one; None when the quick path is closed.
+        self._quick: QuickPath | None = None
+        self._direct: dict[int, DirectLines | None] = {}
 
     def add(self, offset: int, value: bytes | None) -> bool:
         """Take the record at an offset; False when the fold has ended before it."""
@@ -136,10 +134,16 @@ class RowFold:
         self._kept.is_unfiltered = bool(self._stream.where) and not self._stream.undoes
         taken, end = 0, len(values)
         while taken < end and self.end is None:
-            if self._short is not None:
+            if self._quick is not None:
                 stop = min(end, taken + SETTLED_ROWS)
-                taken = self._take_alike(self._short, offsets, values, range(taken, stop))
-                if self._settles and self._last.is_many:
+                if self._settles and self._quick.makes_lines and self._settle():
+                    tally = self._count(self._quick.lines(offsets, values, taken))
+                    if tally.place > taken:
+                        taken = tally.place
+                        continue
+                    stop = taken + 1
+                taken = self._count(self._quick.images(offsets, values, range(taken, stop))).place
+                if self._settles and self._quick.last.is_many:
                     self._settle()
                 if taken == stop:
                     continue
@@ -149,77 +153,24 @@ class RowFold:
             taken += 1
         return taken == end
 
-    def _settle(self) -> None:
-        """Make lines of the last rows while they are in the processor's cache."""
-        assert self._lines_of is not None
+    def _count(self, tally: Tally) -> Tally:
+        self.rows += tally.rows
+        if self.growth is not None:
+            self.growth += tally.growth
+        return tally
+
+    def _settle(self) -> bool:
+        """Make lines of the last rows while they are in the processor's cache; False if refused."""
+        assert self._maker is not None
+        assert self._quick is not None
+        if not self._quick.last:
+            return True
         try:
-            self._last.settle(self._plans.plan_of, self._lines_of)
+            self._quick.last.settle(self._plans.plan_of, self._maker)
         except RefusedRow:
             # A later change of the key may still replace the row that is refused.
             self._settles = False
-
-    def _take_alike(
-        self,
-        plan: SegmentPlan,
-        offsets: Sequence[int],
-        values: Sequence[bytes | None],
-        places: range,
-    ) -> int:
-        """Take records up to the first that has to be examined.
-
-        Returns:
-            The index of that record, or the end of ``places``.
-        """
-        decoder = plan.decoder
-        decode = decoder.decode_wrapped if self._wrapped else decoder.decode
-        decode_image, key_of = decoder.decode_image, decoder.key_of
-        if decode is None or decode_image is None or key_of is None:
-            return places.start
-        at = self._at
-        number, file = at.number, at.file[1] if at.file else None
-        low, high = at.low[0], at.high[0]
-        last, place, tombstones, goes = self._last, places.start, 0, self._stream.undoes
-        deleted = unchanged = 0
-        counts_reads, ignores = self._counts_reads, self._ignores
-        # Rows with one position are all of a table's first snapshot, or all read again.
-        read_at, again = -1, True
-        try:
-            for place in places:
-                value = values[place]
-                if value is None:
-                    tombstones += 1
-                    continue
-                record = decode(value)
-                source = record.source
-                if source.file != file or not low < source.pos < high:
-                    break
-                op = record.op
-                if ignores is not None and ignores(op, value):
-                    continue
-                if op == DELETE:
-                    image = decode_image(record.before)
-                    last[key_of(image)] = (offsets[place], number, image, True)
-                    deleted += 1
-                elif (image := record.after) is not None:
-                    last[key_of(image)] = (offsets[place], number, image, goes)
-                    if op == UPDATE:
-                        unchanged += 1
-                    elif op == READ:
-                        if source.pos != read_at:
-                            read_at = source.pos
-                            again = not counts_reads or _INCREMENTAL in value
-                        unchanged += again
-                else:
-                    break
-            else:
-                place = places.stop
-        except (*UNDECODABLE, TypeError):
-            pass  # the record is examined again, which finds the reason
-        taken = place - places.start - tombstones
-        self.rows += taken
-        if self.growth is not None:
-            self.growth += taken - unchanged - 2 * deleted
-        return place
+        return self._settles
 
     @property
     def _counts_reads(self) -> bool:
@@ -252,7 +203,7 @@ class RowFold:
             )
         segment = self._plans.segment_of(self._at.number)
         if segment.passed_over or segment.undone or self._stays(record):
-            self._short = None
+            self._quick = None
             return True
         if self._ignores is not None and self._ignores(record.op, value):
             self.rows += 1
@@ -262,7 +213,7 @@ class RowFold:
             collides = refusal.collides
             return self._hold(offset, refusal.reason, refusal.hint, refusal.code, collides=collides)
         if record.op == TRUNCATE:
-            self._short = None
+            self._quick = None
             if self._stream.keeps_truncated:
                 return True
             self.end = Stop(offset, record.position, truncated=True)
@@ -292,7 +243,7 @@ class RowFold:
                 "take a new snapshot of the shard",
                 "SM-1523",
             )
-        self._short = None
+        self._quick = None
         return True
 
     def _stays(self, record: RowRecord) -> bool:
@@ -318,7 +269,25 @@ class RowFold:
         if self.growth is not None:
             self.growth += self._added(record)
         if self._is_quick:
-            self._last, self._short, self._wrapped = last, plan, record.wrapped
+            self._quick = QuickPath(
+                plan,
+                last,
+                self._at,
+                record.wrapped,
+                self._counts_reads,
+                self._stream.undoes,
+                self._ignores,
+                self._direct_lines(number, plan),
+            )
+
+    def _direct_lines(self, number: int, plan: SegmentPlan) -> DirectLines | None:
+        if not self._settles or self._stream.undoes or self._ignores is not None:
+            return None
+        if number not in self._direct:
+            assert self._maker is not None
+            lines = self._maker.of_records(plan)
+            self._direct[number] = None if lines is None else DirectLines(lines)
+        return self._direct[number]
 
     def _added(self, record: RowRecord) -> int:
         if record.op == READ:
@@ -329,7 +298,7 @@ class RowFold:
         """Take a row of a shard without a primary key."""
         number = self._at.number
         last = self._kept.keyless(number)
-        self._short = self.growth = None
+        self._quick = self.growth = None
         before, after = (image, None) if record.op == DELETE else (record.before, image)
         if self._stream.where:
             names = self._plans.plan_of(number).names
@@ -378,8 +347,3 @@ class RowFold:
             RefusedRow: As ``batches``.
         """
         return self._kept.one_by_one()
-
-
-_INCREMENTAL = INCREMENTAL.encode()
-"""Searched for in the bytes of the whole record, in any format. A value of the row that contains it
-also makes the row count as incremental, which only lowers ``growth``."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from shardmerge.schemas.lattice.origin_columns import of_shard
 from shardmerge.schemas.model.errors import UnsupportedDDL
+from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.origin import OriginPart, group_of, origin_part
 from shardmerge.schemas.model.shard_columns import ShardColumn
 from shardmerge.schemas.model.tables import Column
@@ -59,14 +60,16 @@ class WrittenColumn(NamedTuple):
         place: Its index among the columns of the row image.
         image: Its name in row images.
         target: The target's column.
-        kind: The shard's type name.
+        type: On the shard.
+        nullable: On the shard.
     """
 
     place: int
     image: str
     target: str
     reader: Reader
-    kind: str
+    type: ColumnType
+    nullable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,11 @@ class SegmentPlan:
     """How to read rows and how to write their columns.
 
     Attributes:
+        shard: Whose rows they are.
+        epoch: The source's epoch that the rows name.
         names: The column names that every row image must have, in column order.
         image: The same, as a set.
+        key: Those of the primary key, in its order.
         decoder: Of the rows' records; its ``key_of`` is None without a primary key.
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
@@ -88,8 +94,11 @@ class SegmentPlan:
     """
 
     segment: Segment
+    shard: ShardId
+    epoch: int
     names: tuple[str, ...]
     image: frozenset[str]
+    key: tuple[str, ...]
     decoder: RowDecoder
     key_names: tuple[str, ...]
     signature: tuple[object, ...]
@@ -170,7 +179,8 @@ def plan_segment(
                         "row_format), with a new snapshot",
                         code="SM-1510",
                     )
-                columns.append(WrittenColumn(place, image, binding.name, how, kind.name))
+                nullable = shard_column.column.nullable
+                columns.append(WrittenColumn(place, image, binding.name, how, kind, nullable))
                 accepts = how.accepts
         shape.append((image, accepts))
     if not segment.live:
@@ -197,16 +207,15 @@ def plan_segment(
     by_name = {c.column.name.lower(): c for c in own}
     keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
     names = tuple(image for image, _ in shape)
+    key_names = tuple(rows.image_names(c.column.name)[naming] for c in keys)
     return SegmentPlan(
         segment,
+        shard,
+        epoch,
         names,
         frozenset(names),
-        rows.decoder(
-            shard,
-            tuple(shape),
-            tuple(rows.image_names(c.column.name)[naming] for c in keys),
-            epoch,
-        ),
+        key_names,
+        rows.decoder(shard, tuple(shape), key_names, epoch),
         tuple(bound.get(k.lower(), "") for k in segment.key),
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
         tuple(columns),

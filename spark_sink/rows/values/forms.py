@@ -1,7 +1,7 @@
 """The neutral form of each MySQL type's values: one table for readers and for targets. Pure.
 
 Inside the sink a value has no target's spelling. ``readers`` makes neutral values of what Debezium
-writes; each kind of target encodes them for itself (``targets.mysql.tasks.encoders``,
+writes; each kind of target encodes them for itself (``targets.mysql.lines.encoders``,
 ``targets.iceberg.texts.encoders``).
 
 ==============================  ============  ====================================================

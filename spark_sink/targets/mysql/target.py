@@ -35,6 +35,7 @@ class MySqlTarget:
             pipeline=pipeline.name,
             lock_wait_timeout_s=pipeline.sink.lock_wait_timeout_s,
             registry=RegistryAddress.of(pipeline.kafka),
+            compiled_code=settings.compiled_code,
         ).for_kind(target.kind)
         self._online_ddl = pipeline.sink.online_ddl
         self._shard_columns = {

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from math import isfinite
 
-from shardmerge.spark_sink.targets.mysql.tasks.json_numbers import read_exactly, server_reads
+from shardmerge.spark_sink.targets.mysql.lines.json_numbers import read_exactly, server_reads
 
 from .twin import Twin
 

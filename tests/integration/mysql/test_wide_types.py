@@ -25,7 +25,7 @@ from shardmerge.schemas.model.types import ColumnType
 from shardmerge.schemas.target.dialects.dialect import FittedColumn, Place
 from shardmerge.schemas.target.dialects.dialects import dialect_of
 from shardmerge.spark_sink.rows.values.readers import reader
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import literals
+from shardmerge.spark_sink.targets.mysql.lines.encoders import literals
 
 from .twin import HOME, Twin
 

@@ -19,7 +19,7 @@ from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.values.readers import reader
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import cells_of, limits_of
+from shardmerge.spark_sink.targets.mysql.lines.encoders import cells_of, limits_of
 
 SHARD = ShardId("s1", "app", "t")
 INT, TEXT = ColumnType("int"), ColumnType("varchar", 20)

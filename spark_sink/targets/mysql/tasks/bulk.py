@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
+from shardmerge.spark_sink.rows.folding.line_maker import LineMaker
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
-from shardmerge.spark_sink.rows.folding.row_blocks import Block, LinesOf
+from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.values.column_values import ColumnValues
 from shardmerge.spark_sink.rows.values.forms import Form
+from shardmerge.spark_sink.targets.mysql.lines.encoders import key_literals, literals
+from shardmerge.spark_sink.targets.mysql.lines.load_lines import LoadLines
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
-
-from .encoders import key_literals, literals, load_lines, load_lines_as_they_are
 
 LOAD_FROM_ROWS = LINES_FROM_ROWS
 """Below this a REPLACE statement is as fast as LOAD DATA, and cheaper to set up."""
@@ -255,19 +256,19 @@ def _deletes(
         yield Write(f"DELETE FROM {table.sql} WHERE {left} IN ({part})")
 
 
-def lines_for(session: MySqlSession) -> LinesOf:
-    """The function that makes lines for LOAD DATA on this server."""
-    return load_lines_as_they_are if session.is_mariadb else load_lines
+def line_maker(session: MySqlSession, *, is_compiled: bool = True) -> LineMaker:
+    """What makes lines for LOAD DATA on this server; by compiled code, where it is there."""
+    return LoadLines(is_mariadb=session.is_mariadb, is_compiled=is_compiled)
 
 
 def load_data(
     table: TargetTable, block: Block, *, replace: bool, is_mariadb: bool = False
 ) -> tuple[str, bytes]:
     """The LOAD DATA statement for the rows of a block (see ``MySqlSession.load``), and its data."""
-    lines_of = load_lines_as_they_are if is_mariadb else load_lines
-    lines = block.lines or lines_of(block.forms, block.values, block.has_nulls)
+    maker = LoadLines(is_mariadb=is_mariadb)
+    lines = block.lines or maker.of_values(block.forms, block.values, block.has_nulls)
     sql = load_statement(table, block.names, block.forms, replace=replace)
-    return sql, ("\n".join(lines) + "\n").encode()
+    return sql, b"\n".join((*lines, b""))
 
 
 def load_statement(

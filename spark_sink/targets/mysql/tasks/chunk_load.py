@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
+from shardmerge.spark_sink.rows.folding.line_maker import LineMaker
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
-from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.sources.chunk_task import ChunkSource, ChunkTask, Pack, read_chunk
 
@@ -37,7 +37,7 @@ class Lines:
 class ChunkTarget(Protocol):
     """The target's transaction of a chunk."""
 
-    lines_of: LinesOf | None
+    maker: LineMaker | None
 
     def pack(self, task: ChunkTask) -> Pack[Lines] | None:
         """What makes lines of a chunk's rows as they were sent; None if the target cannot."""
@@ -67,7 +67,7 @@ def load_chunk(task: ChunkTask, source: ChunkSource, target: ChunkTarget) -> Chu
     result, rows = read_chunk(task, source, target.pack(task))
     if result.end is not ChunkEnd.DONE:
         return result
-    batch = rows if isinstance(rows, Lines) else task.rows.batch(rows, target.lines_of)
+    batch = rows if isinstance(rows, Lines) else task.rows.batch(rows, target.maker)
     if not target.write(task, result, batch):
         return ChunkResult(result.shard, result.number, ChunkEnd.REFUSED)
     return result

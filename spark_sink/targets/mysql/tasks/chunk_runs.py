@@ -24,12 +24,12 @@ from shardmerge.spark_sink.sources.chunk_task import chunk_task
 from shardmerge.spark_sink.sources.idle_readers import idle_reader
 from shardmerge.spark_sink.sources.table_reader import TableReader
 from shardmerge.spark_sink.sources.table_snapshot import TableSnapshot
+from shardmerge.spark_sink.targets.mysql.lines.encoders import limits_of
 from shardmerge.spark_sink.targets.mysql.server_errors import TRANSACTION_TOO_LARGE
 
 from .chunk_load import load_chunk
 from .chunk_writer import ChunkWriter
 from .connection import ApplyConfig, TaskConnection, idle_connection
-from .encoders import limits_of
 from .rounds import collector_resting
 from .snapshot_task import read_snapshot
 from .staging import StageWriter, copy_rows

@@ -13,13 +13,17 @@ from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batc
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask, Pack
 from shardmerge.spark_sink.sources.packed_rows import PackedRows
+from shardmerge.spark_sink.targets.mysql.lines.encoders import (
+    can_be_packed,
+    has_other_dates,
+    packed_lines,
+)
 from shardmerge.spark_sink.targets.mysql.load_store import LoadStore
 from shardmerge.spark_sink.targets.mysql.server_errors import CONFLICTS, LOST
 
-from .bulk import lines_for, load_statement, replaces
+from .bulk import line_maker, load_statement, replaces
 from .chunk_load import Lines
 from .connection import TaskConnection
-from .encoders import can_be_packed, has_other_dates, packed_lines
 
 _ATTEMPTS = 5
 
@@ -30,14 +34,14 @@ class ChunkWriter:
     def __init__(self, connection: TaskConnection) -> None:
         self._connection = connection
         session = connection.session
-        self.lines_of = lines_for(session) if session.can_load else None
+        self.maker = line_maker(session) if session.can_load else None
         config = connection.config
         self._store = LoadStore(session, config.control_database, config.pipeline)
 
     def pack(self, task: ChunkTask) -> Pack[Lines] | None:
         """See ``ChunkTarget``."""
         rows = task.rows
-        if self.lines_of is None or rows.where or not all(c.target for c in rows.columns):
+        if self.maker is None or rows.where or not all(c.target for c in rows.columns):
             return None
         if not self._replaces(task):
             return None
@@ -56,14 +60,14 @@ class ChunkWriter:
             return None
         if has_other_dates(packed, task.columns):
             return None
-        assert self.lines_of is not None
+        assert self.maker is not None
         names = tuple(name for name, _ in task.rows.constants)
         forms = tuple(constant.form for _, constant in task.rows.constants)
         head = ""
         if names:
             values = [[constant.value] for _, constant in task.rows.constants]
-            (line,) = self.lines_of(forms, values, [value == [None] for value in values])
-            head = f"{line}\t"
+            (line,) = self.maker.of_values(forms, values, [v == [None] for v in values])
+            head = f"{line.decode()}\t"
         own = [column.reader.form for column in task.rows.columns]
         json_columns = 0 if self._connection.session.is_mariadb else own.count(Form.JSON)
         return Lines(

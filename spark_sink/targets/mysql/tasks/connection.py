@@ -20,10 +20,10 @@ from shardmerge.spark_sink.rows.folding.row_fold import RowFold
 from shardmerge.spark_sink.rows.folding.segment_plan import Refusal
 from shardmerge.spark_sink.targets.mysql import tidb_loads
 from shardmerge.spark_sink.targets.mysql.control import ControlStore
+from shardmerge.spark_sink.targets.mysql.lines.encoders import limits_of
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
-from .bulk import TableShape, lines_for, read_shape, write_batch, write_keyless
-from .encoders import limits_of
+from .bulk import TableShape, line_maker, read_shape, write_batch, write_keyless
 
 ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker, however large the backlog is."""
@@ -43,6 +43,7 @@ class ApplyConfig:
         fetch_wait_ms: See ``range_reader``.
         connections: Number of connections by which a process writes side by side when there is a
             lot to write.
+        compiled_code: Whether lines are made by compiled code, where it is there.
     """
 
     kafka: Kafka
@@ -55,6 +56,7 @@ class ApplyConfig:
     round_bytes: int = ROUND_BYTES
     fetch_wait_ms: int = SMALL_FETCH_WAIT_MS
     connections: int = 1
+    compiled_code: bool = True
 
     def session(self) -> MySqlSession:
         """A session that writes. The server ends a transaction that falls silent in it."""
@@ -149,7 +151,9 @@ class TaskConnection:
             task.bindings,
             refusals,
             self.rows,
-            lines_for(self.session) if loads and self.session.can_load else None,
+            line_maker(self.session, is_compiled=self.config.compiled_code)
+            if loads and self.session.can_load
+            else None,
             limits_of=limits_of,
             partition=task.partition,
         )

@@ -24,8 +24,8 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.spark_sink.loading.chunk_queries import chunk_rows
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
+from shardmerge.spark_sink.rows.folding.line_maker import LineMaker
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
-from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask, other_table
 
 PART_BYTES = 32 << 20
@@ -55,7 +55,7 @@ class SnapshotSource(Protocol):
 class Stage(Protocol):
     """The table beside the target. Methods raise ``TargetError``."""
 
-    lines_of: LinesOf | None
+    maker: LineMaker | None
 
     def begin(self, task: ChunkTask) -> bool:
         """Make an empty table for this attempt; False if the chunk is not wanted any more."""
@@ -90,7 +90,7 @@ def read_snapshot(task: ChunkTask, source: SnapshotSource, stage: Stage) -> Chun
         for rows in source.rows(sql, task.most_rows, PART_BYTES):
             count += len(rows)
             size += sum(len(value) for row in rows for value in row if value is not None)
-            batch = task.rows.batch(rows, stage.lines_of)
+            batch = task.rows.batch(rows, stage.maker)
             if batch is not None and not stage.add(task, batch):
                 return ChunkResult(shard, number, ChunkEnd.REFUSED)
     finally:

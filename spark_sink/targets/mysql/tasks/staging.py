@@ -25,6 +25,7 @@ from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask
+from shardmerge.spark_sink.targets.mysql.lines.encoders import literals
 from shardmerge.spark_sink.targets.mysql.server_errors import NO_TABLE
 from shardmerge.spark_sink.targets.mysql.session import MySqlSession
 from shardmerge.spark_sink.targets.mysql.stage_store import ROW, StageStore
@@ -32,7 +33,6 @@ from shardmerge.spark_sink.targets.mysql.stage_store import ROW, StageStore
 from .bulk import replaces, write_keyless
 from .chunk_writer import ChunkWriter
 from .connection import TaskConnection
-from .encoders import literals
 
 
 class StageWriter(ChunkWriter):

@@ -12,6 +12,7 @@ def test_metrics_are_off_and_then_on_the_loopback_unless_told_otherwise() -> Non
     settings = settings_from(PIPELINE, {})
     assert (settings.metrics_host, settings.metrics_port) == ("127.0.0.1", 0)
     assert not settings.metrics_per_shard
+    assert settings.compiled_code
     assert not settings.standby
 
 

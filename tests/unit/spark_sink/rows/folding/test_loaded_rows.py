@@ -4,7 +4,7 @@ from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedR
 from shardmerge.spark_sink.rows.values.constant_values import ConstantValue
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.rows.values.server_values import server_reader
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import load_lines
+from shardmerge.spark_sink.targets.mysql.lines.load_lines import LoadLines
 from tests.strategies import table
 
 TABLE = table("CREATE TABLE t (id int, f float, day date, s varchar(9), w decimal(9,2))")
@@ -43,12 +43,12 @@ def test_rows_become_values_of_the_targets_columns() -> None:
 
 
 def test_rows_become_lines_for_a_load() -> None:
-    batch = LoadedRows(COLUMNS, ("id",), constants=SHARD).batch(ROWS, load_lines)
+    batch = LoadedRows(COLUMNS, ("id",), constants=SHARD).batch(ROWS, LoadLines(is_mariadb=False))
     assert batch is not None
     (block,) = batch.upserts
     assert block.rows == len(block.lines) == 3
-    assert block.lines[0].split("\t")[:3] == ["1", "0.5", "2020-01-02"]
-    assert block.lines[2].endswith("\\N\t\\N\ts1/app.t")
+    assert block.lines[0].split(b"\t")[:3] == [b"1", b"0.5", b"2020-01-02"]
+    assert block.lines[2].endswith(b"\\N\t\\N\ts1/app.t")
     assert [list(values) for values in block.values] == [[1, 2, 3], [], [], [], []]
 
 

@@ -12,9 +12,11 @@ from shardmerge.spark_sink.rows.folding import row_batches, row_fold
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, SETTLED_ROWS
 from shardmerge.spark_sink.rows.folding.row_blocks import Block, RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.rows.folding.segment_plan import SegmentPlan
 from shardmerge.spark_sink.rows.values.column_values import ColumnValues
 from shardmerge.spark_sink.rows.values.forms import Form
-from shardmerge.spark_sink.targets.mysql.tasks.encoders import load_lines
+from shardmerge.spark_sink.targets.mysql.lines.encoders import load_lines
+from shardmerge.spark_sink.targets.mysql.lines.load_lines import LoadLines
 from tests.unit.spark_sink.row_events import (
     INT,
     TEXT,
@@ -28,16 +30,25 @@ from tests.unit.spark_sink.row_events import (
 )
 
 
-def readable(
-    forms: Sequence[Form], columns: Sequence[ColumnValues], has_nulls: Sequence[bool]
-) -> list[str]:
-    """Lines that can be split again."""
-    del forms, has_nulls
-    return ["|".join(map(str, values)) for values in zip(*columns, strict=True)]
+class Readable:
+    """Makes lines that can be split again, of values alone."""
+
+    def of_values(
+        self, forms: Sequence[Form], columns: Sequence[ColumnValues], nullable: Sequence[bool]
+    ) -> list[bytes]:
+        del forms, nullable
+        return ["|".join(map(str, values)).encode() for values in zip(*columns, strict=True)]
+
+    def of_records(self, plan: SegmentPlan) -> None:
+        del plan
+
+
+READABLE = Readable()
 
 
 def split(block: Block) -> list[dict[str, str]]:
-    return [dict(zip(block.names, line.split("|"), strict=True)) for line in block.lines]
+    lines = [line.decode().split("|") for line in block.lines]
+    return [dict(zip(block.names, line, strict=True)) for line in lines]
 
 
 @pytest.fixture
@@ -61,8 +72,8 @@ def test_many_rows_become_the_lines_that_their_values_would_become() -> None:
         for n in range(count)
     ]
     both: list[Block] = []
-    for lines_of in (None, load_lines):
-        f = fold(segment(id=INT, v=TEXT), lines_of=lines_of)
+    for maker in (None, LoadLines(is_mariadb=False)):
+        f = fold(segment(id=INT, v=TEXT), maker=maker)
         add_all(f, values, 1_000)
         assert f.counts() == (count, 0)
         both += only(f.batches()).upserts
@@ -76,7 +87,7 @@ def test_many_rows_become_the_lines_that_their_values_would_become() -> None:
 
 
 def test_few_rows_stay_values() -> None:
-    f = fold(segment(id=INT, v=TEXT), lines_of=load_lines)
+    f = fold(segment(id=INT, v=TEXT), maker=LoadLines(is_mariadb=False))
     for number in range(LINES_FROM_ROWS - 1):
         assert f.add(number, row("c", {"id": number, "v": "x"}, at(number)))
 
@@ -88,7 +99,7 @@ def test_few_rows_stay_values() -> None:
 
 @pytest.mark.usefixtures("early")
 def test_the_key_of_lines_has_values_with_the_origin_columns() -> None:
-    f = fold(from_where("id _from"), lines_of=readable, bindings={})
+    f = fold(from_where("id _from"), maker=READABLE, bindings={})
     add_all(f, [row("c", {"id": n, "v": "x"}, at(n)) for n in (3, 1, 2)], 3)
 
     [block] = only(f.batches()).upserts
@@ -125,8 +136,8 @@ def test_lines_and_values_are_the_same_rows(key: str, data: st.DataObject) -> No
     at_once = data.draw(st.integers(1, 9))
     parts = data.draw(st.integers(1, 2))
     results = []
-    for lines_of in (None, readable):
-        folds = [fold(*segments, lines_of=lines_of) for _ in range(parts)]
+    for maker in (None, READABLE):
+        folds = [fold(*segments, maker=maker) for _ in range(parts)]
         for number, f in enumerate(folds):
             # Records of one key are in one partition.
             mine = [v for v, (_, n, *_) in zip(values, changes, strict=True) if n % parts == number]
@@ -143,7 +154,7 @@ def test_lines_and_values_are_the_same_rows(key: str, data: st.DataObject) -> No
 
 @pytest.mark.usefixtures("early")
 def test_a_value_that_does_not_fit_is_refused_by_its_offset() -> None:
-    f = fold(segment(id=INT, v=INT), lines_of=load_lines)
+    f = fold(segment(id=INT, v=INT), maker=LoadLines(is_mariadb=False))
     values = [row("c", {"id": n, "v": "bad" if n in (5, 8) else n}, at(100 + n)) for n in range(12)]
     add_all(f, values, 3)
 
@@ -154,7 +165,7 @@ def test_a_value_that_does_not_fit_is_refused_by_its_offset() -> None:
 
 @pytest.mark.usefixtures("early")
 def test_a_value_that_does_not_fit_may_be_replaced_later() -> None:
-    f = fold(segment(id=INT, v=INT), lines_of=readable)
+    f = fold(segment(id=INT, v=INT), maker=READABLE)
     values = [row("c", {"id": n, "v": "bad" if n == 2 else n}, at(100 + n)) for n in range(6)]
     values += [row("u", {"id": 2, "v": 7}, at(200)), row("d", {"id": 0, "v": 0}, at(201))]
     add_all(f, values, 3)
@@ -167,7 +178,7 @@ def test_a_value_that_does_not_fit_may_be_replaced_later() -> None:
 
 @pytest.mark.usefixtures("early")
 def test_rows_that_all_go_again_leave_deletes_alone() -> None:
-    f = fold(segment(id=INT, v=INT), lines_of=readable)
+    f = fold(segment(id=INT, v=INT), maker=READABLE)
     values = [row(op, {"id": n, "v": n}, at(100 + n)) for op in "cd" for n in range(4)]
     add_all(f, values, 4)
 

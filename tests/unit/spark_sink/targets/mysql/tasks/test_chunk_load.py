@@ -14,9 +14,9 @@ from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.spark_sink.loading.key_order import key_columns
 from shardmerge.spark_sink.loading.load_state import LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkResult
+from shardmerge.spark_sink.rows.folding.line_maker import LineMaker
 from shardmerge.spark_sink.rows.folding.loaded_rows import LoadedColumn, LoadedRows
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
-from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.rows.values.server_values import server_reader
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask, Pack
@@ -87,7 +87,7 @@ class Source:
 @dataclass
 class Target:
     wanted: bool = True
-    lines_of: LinesOf | None = None
+    maker: LineMaker | None = None
     batches: list[Batch | Lines | None] = field(default_factory=list)
     results: list[ChunkResult] = field(default_factory=list)
     packs: Pack[Lines] | None = None

@@ -32,14 +32,15 @@ def task(**columns: Any) -> RangeTask:
 
 def connection(*, is_mariadb: bool) -> Any:
     session = SimpleNamespace(can_load=True, is_mariadb=is_mariadb)
-    fake = SimpleNamespace(rows=JSON_ROWS, session=session, reader=None)
+    config = SimpleNamespace(compiled_code=True)
+    fake = SimpleNamespace(rows=JSON_ROWS, session=session, config=config, reader=None)
     fake.new_fold = lambda *args, **options: TaskConnection.new_fold(
         cast(Any, fake), *args, **options
     )
     return fake
 
 
-def lines(fold: RowFold) -> list[str]:
+def lines(fold: RowFold) -> list[bytes]:
     [batch] = fold.batches()
     assert isinstance(batch, Batch)
     return [*batch.upserts[0].lines]
@@ -58,7 +59,7 @@ def test_lines_are_what_the_server_reads() -> None:
     for is_mariadb in (False, True):
         fold = connection(is_mariadb=is_mariadb).new_fold(task(j=ColumnType("json")))
         fold.add(1, row("c", {"id": 1, "j": NUMBER}, at(1)))
-        [line] = lines(fold)
+        [line] = [found.decode() for found in lines(fold)]
         assert line.startswith("1\t") and float(line[2:]) == float(NUMBER)
         assert (line == f"1\t{NUMBER}") is is_mariadb
 

@@ -12,8 +12,8 @@ from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.model.tables import TableSchema
 from shardmerge.spark_sink.loading.load_state import LoadKind
 from shardmerge.spark_sink.planning.chunk_orders import ChunkEnd, ChunkOrder, ChunkResult
+from shardmerge.spark_sink.rows.folding.line_maker import LineMaker
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
-from shardmerge.spark_sink.rows.folding.row_blocks import LinesOf
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask, chunk_task
 from shardmerge.spark_sink.targets.mysql.tasks.snapshot_task import read_snapshot
 from tests.strategies import table
@@ -52,7 +52,7 @@ class Source:
 
 
 class Stage:
-    lines_of: LinesOf | None = None
+    maker: LineMaker | None = None
 
     def __init__(self, source: Source) -> None:
         self.source, self.is_wanted, self.counts = source, True, True

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmerge.spark_sink.targets.mysql.tasks.json_numbers import read_exactly, server_reads
+from shardmerge.spark_sink.targets.mysql.lines.json_numbers import read_exactly, server_reads
 
 
 @pytest.mark.parametrize(

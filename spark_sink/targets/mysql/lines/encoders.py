@@ -54,8 +54,8 @@ def cells_of(form: Form, values: ColumnValues, nulls: bool) -> Sequence[str | No
 
 def load_lines(
     forms: Sequence[Form], columns: Sequence[ColumnValues], nullable: Sequence[bool]
-) -> list[str]:
-    """Rows, at least one, as MySQL's LOAD DATA reads them: a ``LinesOf``."""
+) -> list[bytes]:
+    """Rows, at least one, as MySQL's LOAD DATA reads them; see ``LineMaker.of_values``."""
     if Form.JSON in forms:
         columns = [
             _exact_json(values) if form is Form.JSON else values
@@ -66,7 +66,7 @@ def load_lines(
 
 def load_lines_as_they_are(
     forms: Sequence[Form], columns: Sequence[ColumnValues], nullable: Sequence[bool]
-) -> list[str]:
+) -> list[bytes]:
     """The same for MariaDB, which stores JSON as unchanged text."""
     fields: list[Sequence[str]] = []
     for form, values, nulls in zip(forms, columns, nullable, strict=True):
@@ -82,7 +82,8 @@ def load_lines_as_they_are(
             fields.append([_NULL if c is None else c for c in cells])
         else:
             fields.append(cast("Sequence[str]", cells))
-    return list(map("\t".join, zip(*fields, strict=True)))
+    # A newline within a text is written as an escape, so the lines can be encoded all at once.
+    return "\n".join(map("\t".join, zip(*fields, strict=True))).encode().split(b"\n")
 
 
 def can_be_packed(column: Column, form: Form) -> bool:
