@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,9 @@ from shardmerge.connectors.debezium.value_limits import (
     ValueLimit,
 )
 from shardmerge.local.servers.stack import LocalStack
+from shardmerge.spark_sink.rows.folding import row_batches, row_fold
+from shardmerge.spark_sink.rows.folding.line_maker import TakenRecords
+from shardmerge.spark_sink.targets.mysql.lines.record_lines import CompiledRecordLines
 
 from . import ways
 from .exactness import (
@@ -70,6 +74,32 @@ _SEEN = {
 @pytest.mark.parametrize("family", ["integers", "numbers", "times", "texts", "bytes"])
 def test_primary_keys_of_every_type_are_exact(line: Line, family: str) -> None:
     assert ways.played_as_keys(line, family) == []
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f != "shapes"])
+def test_rows_are_as_exact_when_compiled_code_makes_their_lines(
+    line: Line, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_batches, "LINES_FROM_ROWS", 1)
+    monkeypatch.setattr(row_batches, "SETTLED_ROWS", 1)
+    monkeypatch.setattr(row_fold, "SETTLED_ROWS", 1)
+    taken, take = [0, 0], CompiledRecordLines.take
+
+    def counting(self: Any, values: Any, *args: Any, **options: Any) -> TakenRecords:
+        found = take(self, values, *args, **options)
+        taken[0] += len(found.keys)
+        taken[1] += not found.keys
+        return found
+
+    monkeypatch.setattr(CompiledRecordLines, "take", counting)
+    found = ways.updated(line, family)
+    print(ways.matrix(line.families[family], found), taken)
+    assert [d for d in found if not limits_of_difference(d)] == []
+    assert (taken[0] > 0) is (family in _COMPILED)
+
+
+_COMPILED = {"integers", "numbers", "dates", "times", "json"}
+"""Each of the others has a column that Python has to read."""
 
 
 _IN_AVRO = ("integers", "numbers", "dates", "json")

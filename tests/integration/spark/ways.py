@@ -362,12 +362,20 @@ def played(line: Line, family: str) -> list[Difference]:
     line.apply(rig, schema, count_is(count))
     found += line.differences(INSERT, f"{family}_ins", rig, items)
     rig.close()
-    rig, schema = line.rig(f"{family}_upd", columns)
+    found += updated(line, family)
+    found += snapshot_and_binlog(line, family, schema)
+    return found
+
+
+def updated(line: Line, family: str) -> list[Difference]:
+    """The differences of a family's rows after their updates, which are applied to a new table."""
+    items = line.families[family]
+    count = len(rows(items))
+    rig, schema = line.rig(f"{family}_upd", definitions(items))
     line.records(f"{family}_upd", 2 * count)
     line.apply(rig, schema, count_is(count))
-    found += line.differences(UPDATE, f"{family}_upd", rig, items)
+    found: list[Difference] = line.differences(UPDATE, f"{family}_upd", rig, items)
     rig.close()
-    found += snapshot_and_binlog(line, family, schema)
     return found
 
 
