@@ -255,9 +255,16 @@ class Intake:
             The partitions looked at that are not idle → their sources.
         """
         listing, ends = self._topics.listing, self.watermarks.ends
+        if looked is None and not self.looked_at:
+            looked = frozenset()  # all ends are as before, so nobody is looked at
         found = self._windows.look(self._shared(), looked, ends, stable, self._offsets.stable_ends)
         if not self.idle.bases:
             return self.looked_at
+        # A base is a stable end, which was read later and can be higher. Then a shard whose safe
+        # end is the high watermark may have rows in between, although it has none before.
+        later = {p: base for p, base in self.idle.bases.items() if base > ends.get(p, 0)}
+        self.barriers.check(later)
+        ends.update(later)
         self._looks.warm(found.moved, began)
         for whole in found.moved:
             self.unreadable.pop(whole, None)
