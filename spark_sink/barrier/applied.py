@@ -275,8 +275,8 @@ def unapplied_before(
         seen: ``Decisions.seen`` when the record at the position was seen. Readings made then or
             later count.
         rows: How far rows are applied.
-        reading: Number of the first reading of watermarks that counts among the kept ones, for a
-            position that is not a decision's.
+        reading: Number of the first reading of watermarks that counts, for a position that is not a
+            decision's: it was seen in rows, which may be later than the reading before.
 
     Returns:
         What is waited for, as text for people; "" when no such row is left.
@@ -287,7 +287,7 @@ def unapplied_before(
     if load is not None and load.position is not None and load.position < place:
         return f"the first load of {shard}, which stands before {place}"
     watermarks = rows.watermarks
-    current = watermarks.seen >= seen
+    current = watermarks.seen >= seen and watermarks.number >= reading
     partitions = watermarks.partitions_of(shard)
     if not partitions and not current:
         return f"the high watermark of {watermarks.topics.topic_of(shard)}"

@@ -19,6 +19,7 @@ from shardmerge.spark_sink.barrier.applied import (
 )
 from shardmerge.spark_sink.barrier.decisions import Decisions
 from shardmerge.spark_sink.barrier.partitions import Partition, Stream
+from shardmerge.spark_sink.barrier.truncations import Truncation
 from tests.unit.spark_sink.decided import TARGET, A, B, at, decision
 
 SHARED = RowTopics([RoutingRule(".*", "app", "[ab]", "merged", "t", row_topic="merged.t")])
@@ -53,6 +54,21 @@ def test_of_a_place_that_no_decision_tells_only_readings_after_it_count() -> Non
     rows = RowProgress(applied, reading(seen=3, end=20, number=5), catch_up.caught_up)
     assert unapplied_before(A, at(50), 3, rows, reading=4) == ""
     assert unapplied_before(A, at(50), 3, rows, reading=5)
+
+
+def test_a_reading_from_before_a_place_was_seen_proves_nothing_about_it() -> None:
+    """Rows of the place's partition can be read that came after the other partitions' ends."""
+    truncation = Truncation(TARGET, A, PARTS[A], 10, at(50), seen=3, reading=5)
+    other = Partition("merged.t", 1, A)
+    applied = {PARTS[A]: Applied(10, at(50)), other: Applied(20)}
+    ends = {WHOLE: 10, other.whole: 20}
+    before = Watermarks(3, {"merged.t": 2}, ends, SHARED, number=4)
+    waits = truncation.waits_for(RowProgress(applied, before))
+    assert waits == "the high watermark of merged.t/1"
+    later = replace(before, ends={WHOLE: 11, other.whole: 22}, number=5)
+    assert truncation.waits_for(RowProgress(applied, later)).startswith("rows of s1/app.a before")
+    applied[other] = Applied(22)
+    assert truncation.waits_for(RowProgress(applied, later)) == ""
 
 
 def test_rows_that_are_applied_once_more_are_not_proven() -> None:
