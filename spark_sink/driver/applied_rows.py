@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from shardmerge.schemas.model.errors import TargetClosed
+from shardmerge.schemas.model.errors import TargetClosed, TargetError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.spark_sink.barrier.applied import Applied, CatchUp, LoadPlace, RowProgress
 from shardmerge.spark_sink.barrier.partitions import Partition
@@ -38,6 +38,8 @@ class AppliedRows:
         loads: Where first loads stand; ``LoadRuns`` says it.
         unapplied: The partitions whose safe ends are not what is applied.
         moves: How often a partition has moved.
+        is_stale: Whether nobody knows what became of a transaction: what the target has stored may
+            be another offset.
     """
 
     def __init__(self, intake: Intake, control: WriterState, epoch: int) -> None:
@@ -52,6 +54,7 @@ class AppliedRows:
         self.loads: Mapping[ShardId, LoadPlace] = {}
         self.unapplied: dict[Partition, None] = {}
         self.moves = 0
+        self.is_stale = False
         self._store_idle_at = 0.0
 
     def load(self) -> None:
@@ -61,6 +64,12 @@ class AppliedRows:
             if known is None or known.offset != offset:
                 self._set(partition, Applied(offset), before=known.offset if known else 0)
         self.counts = self._control.rows()
+        self.is_stale = False
+
+    def renew(self) -> None:
+        """Take what is committed, if nobody knows that; raises ``TargetError``."""
+        if self.is_stale:
+            self.load()
 
     @property
     def progress(self) -> RowProgress:
@@ -101,9 +110,7 @@ class AppliedRows:
         """
         stored = self.progress.stored
         if moves:
-            self._control.move(
-                self._epoch, [replace(m, start_offset=stored(m.place)) for m in moves]
-            )
+            self._store([replace(m, start_offset=stored(m.place)) for m in moves])
         for move in moves:
             self._set(move.place, Applied(move.next_offset), before=move.start_offset)
 
@@ -134,10 +141,20 @@ class AppliedRows:
         for target, of_target in moves.items():
             # A closed target is left alone: its offsets may change places with another table's.
             with suppress(TargetClosed):
-                self._control.move(self._epoch, of_target, target)
+                self._store(of_target, target)
                 self._applied.update((m.place, Applied(m.next_offset)) for m in of_target)
         again = ask_again(now, _STORE_IDLE_S, _STORE_IDLE_SHARE)
         self._store_idle_at = min(again, now + _STORE_IDLE_LATEST_S)
+
+    def _store(self, moves: Sequence[Advance], target: TargetTable | None = None) -> None:
+        try:
+            self._control.move(self._epoch, moves, target)
+        except TargetClosed:
+            raise
+        except TargetError:
+            # If the answer to a COMMIT was lost, the offsets may have moved.
+            self.is_stale = True
+            raise
 
     def _set(self, partition: Partition, now: Applied, *, before: int) -> None:
         """Take a partition's new offset; one that went back has not caught up any more."""

@@ -180,6 +180,7 @@ class BatchRuns:
             if failure.final:
                 raise ContractError(failure.message, hint=failure.hint, code=failure.code)
             log.warning("tasks_failed", error=failure.message, hint=failure.hint, code=failure.code)
+        self._rows.is_stale = True  # also if the target is away now
         time.sleep(FAILURE_PAUSE_S)
         check_epoch(self._control, self._epoch)
-        self._rows.load()
+        self._rows.renew()

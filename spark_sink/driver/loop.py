@@ -256,6 +256,7 @@ class Driver:
             ShardMergeError: The sink must stop: another writer took over, or a topic breaks its
                 contract.
         """
+        self._rows.renew()
         beside_s = min(wait_s, _BESIDE_S)
         ended = self._take_statements(beside_s) if self._statements.busy else False
         busy = bool(self._statements.busy)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from shardmerge.schemas.model.errors import TargetClosed
+import pytest
+
+from shardmerge.schemas.model.errors import TargetClosed, TargetError
 from shardmerge.spark_sink.barrier.applied import Watermarks
 from shardmerge.spark_sink.barrier.barrier import Barriers
 from shardmerge.spark_sink.barrier.partitions import IdleParts, Partition
@@ -25,7 +27,7 @@ class World:
         self.newly_safe: list[Partition] = []
         self.watermarks, self.looked_at = Watermarks(), dict[Partition, str]()
         self.scans: dict[tuple[str, str], list[int]] = {}
-        self.idle, self.is_closed = IdleParts(), False
+        self.idle, self.is_closed, self.loses_answer = IdleParts(), False, False
         self.decisions = SimpleNamespace(streams={PART.stream: [(TARGET, PART.shard)]})
         self.stored = {A_ROWS: 3}
         control = SimpleNamespace(offsets=lambda: self.stored, rows=dict, move=self.move)
@@ -38,6 +40,8 @@ class World:
         for move in moves:
             assert self.stored.get(move.place, 0) == move.start_offset
             self.stored[move.place] = move.next_offset
+        if self.loses_answer:
+            raise TargetError("Lost connection during query [2013]", number=2013, retryable=True)
 
     def rest(self, part: Partition) -> None:
         self.idle.rest(part)
@@ -117,3 +121,29 @@ def test_an_idle_shard_that_is_set_back_ends_where_it_was_idle() -> None:
     before = world.safe_ends[PART]
     world.rows.move([Advance(*PART[:2], 7, before + 1, TARGET, 0, 0, 0, A)])
     assert world.safe_ends[PART] == 7, "it has no rows from its own end up to there"
+
+
+def test_offsets_whose_commit_got_no_answer_are_read_again() -> None:
+    world = World()
+    back = [Advance(A_ROWS.topic, 0, 3, 1, TARGET, 0, 0, 0)]
+    world.loses_answer = True
+    with pytest.raises(TargetError, match="Lost connection"):
+        world.rows.move(back)
+    world.loses_answer = False
+    world.rows.renew()
+    assert world.rows.progress.at(A_ROWS).offset == 1
+    world.rows.move([Advance(A_ROWS.topic, 0, 1, 5, TARGET, 0, 0, 0)])
+    assert world.stored[A_ROWS] == 5
+
+
+def test_idle_shards_go_on_when_the_answer_to_their_commit_is_lost() -> None:
+    world = idle_world()
+    world.loses_answer = True
+    with pytest.raises(TargetError, match="Lost connection"):
+        world.rows.store_idle(10.0)
+    world.loses_answer = False
+    world.rows.renew()
+    world.idle.bases[PART.whole] = 9
+    world.safe({PART: 9})
+    world.rows.store_idle(20.0)
+    assert world.stored[PART] == 9

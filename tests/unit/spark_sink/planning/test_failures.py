@@ -222,6 +222,20 @@ def test_a_failure_is_told_although_the_target_cannot_be_asked_what_is_committed
     assert published.records[-1].failure is not None
 
 
+def test_rows_that_were_committed_before_the_target_went_away_are_not_applied_again(
+    sink: tuple[Driver, Target, Published],
+) -> None:
+    driver, target, published = sink
+    target.is_away = True
+    target.stored[Partition("s1.app.a", 0)] = 10  # the answer to the COMMIT is lost
+    with pytest.raises(TargetError, match="away"):
+        driver.step(0)
+    target.is_away = False
+    target.fails = TaskFailure("another writer moved s1.app.a/0", "only one sink may run")
+    driver.step(0)
+    assert published.records[-1].failure is None
+
+
 def test_a_failure_that_no_try_can_mend_ends_the_sink(
     sink: tuple[Driver, Target, Published],
 ) -> None:
