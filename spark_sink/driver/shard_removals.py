@@ -154,15 +154,16 @@ class ShardRemovals:
             reader.close()
 
     def _refused(self, of: Truncation | Restart, error: TargetError) -> None:
-        """Hold the shard whose rows the target refuses to delete."""
-        refuses = f"the target refuses it: {error.message}"
+        """Hold the shard whose rows the target refuses to delete, or cannot delete now."""
+        does = "cannot do it now" if error.retryable else "refuses it"
+        why = f"the target {does}: {error.message}"
         if isinstance(of, Truncation):
-            self._hold_truncated(of, f"TRUNCATE TABLE: {refuses}", error.hint, "SM-1517")
+            self._hold_truncated(of, f"TRUNCATE TABLE: {why}", error.hint, "SM-1517")
             return
         progress = self._rows.progress
         partition = held_at(of, progress)
         offset = progress.at(partition).offset
-        reason = f"its rows cannot be taken out: {refuses}"
+        reason = f"its rows cannot be taken out: {why}"
         self._holds.hold(
             partition, RowHold(of.shard, of.position, offset, reason, error.hint, code="SM-1517")
         )
