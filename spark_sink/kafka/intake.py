@@ -120,6 +120,7 @@ class Intake:
         self._looks = PartialLooks()
         self._seen = SeenEnds()
         self._behind = Behind()
+        self._has_looked = False
 
     def load(self) -> None:
         """Read the decisions that the ddl topic has now.
@@ -304,6 +305,7 @@ class Intake:
         known = {*listing.whole, *listing.own}
         asked, stable = self._offsets.both_ends(known, self.arrived.keys() & known)
         self._seen.forget()
+        self._has_looked = True
         reading = listing.reading(asked, self.decisions.topics, self.watermarks.number + 1)
         self.barriers.check(reading.ends)
         # In a calm sink nothing waits for a later reading that tells the same.
@@ -370,8 +372,9 @@ class Intake:
         lacking = {str(p): open_transaction(p, offset) for p, offset in self.unreadable.items()}
         lacking |= dict.fromkeys(self.barriers.settling, "")
         self._long_waits.look(lacking, lambda: self.barriers.missing)
-        streams = self.decisions.ordered_streams
-        return self._ordering.look(streams, self.watermarks, self.barriers.safe_ends)
+        streams, has_looked = self.decisions.ordered_streams, self._has_looked
+        self._has_looked, safe_ends = False, self.barriers.safe_ends
+        return self._ordering.look(streams, self.watermarks, safe_ends, read_anew=has_looked)
 
     def order_partitions(self, stream: Stream) -> bool:
         """Order the partitions of a stream from now on.

@@ -64,13 +64,16 @@ class Closures:
         streams: Iterable[Stream],
         watermarks: Watermarks,
         safe_ends: Mapping[Partition, int],
+        *,
+        read_anew: bool = True,
     ) -> bool:
         """Take a reading of watermarks, and the present safe ends.
 
         Args:
             streams: The streams that are to be ordered.
-            watermarks: Read after the previous call.
+            watermarks: The latest reading.
             safe_ends: Row partition → end offset (exclusive) whose barrier is settled.
+            read_anew: Whether it was made after the previous call. Otherwise it bounds no ends.
 
         Returns:
             Whether another call soon can find a new closure.
@@ -81,7 +84,8 @@ class Closures:
             before = self._ends.get(stream, {})
             ends = {p: safe_ends.get(p, 0) for p in partitions}
             pending, known = self._pending.get(stream), self.found.get(stream)
-            if pending is None and before and (known is None or before != known.ends):
+            is_other = read_anew and before and (known is None or before != known.ends)
+            if pending is None and is_other:
                 bounds = {p: watermarks.end(p) for p in partitions}
                 pending = self._pending[stream] = Closure(before, bounds)
             if pending is not None and _reach(ends, pending.bounds):
@@ -121,6 +125,8 @@ class OrderedStreams:
         streams: Iterable[Stream],
         watermarks: Watermarks,
         safe_ends: Mapping[Partition, int],
+        *,
+        read_anew: bool,
     ) -> bool:
         """Look for closures: as ``Closures.look``.
 
@@ -128,6 +134,7 @@ class OrderedStreams:
             streams: Those whose keys do not order their rows; a stream of one partition is ordered.
             watermarks: See there.
             safe_ends: See there.
+            read_anew: See there.
 
         Returns:
             See there.
@@ -136,7 +143,7 @@ class OrderedStreams:
             return False
         counts = watermarks.partitions
         wanted = [s for s in {*streams, *self._added} if counts.get(s.topic, 0) > 1]
-        hopeful = self._found.look(wanted, watermarks, safe_ends)
+        hopeful = self._found.look(wanted, watermarks, safe_ends, read_anew=read_anew)
         self.closures = {stream: self._found.found.get(stream) for stream in wanted}
         return hopeful
 

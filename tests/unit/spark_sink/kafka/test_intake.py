@@ -224,6 +224,14 @@ def test_a_stream_that_needs_it_is_ordered_and_complete_at_the_second_look() -> 
     assert intake.ordered == {A_STREAM: Closure(ends, ends)}
 
 
+def test_a_second_look_in_a_round_finds_no_closure() -> None:
+    intake = stepping(key="")
+    intake.observe()
+    for _ in range(2):
+        intake.settle()
+        assert intake.ordered == {A_STREAM: None}, "the watermarks are older than the ends"
+
+
 def test_a_stream_with_a_key_that_orders_its_rows_is_not_ordered() -> None:
     intake = stepping()
     assert not settled(intake)

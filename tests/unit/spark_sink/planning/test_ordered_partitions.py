@@ -61,6 +61,15 @@ def test_a_closure_holds_until_the_next_is_found() -> None:
     assert closures.found[STREAM] == Closure(offsets(8, 8), offsets(20, 20))
 
 
+def test_watermarks_from_before_the_ends_bound_nothing() -> None:
+    closures, read = Closures(), Watermarks(partitions={TOPIC: 2}, ends=offsets(5, 5))
+    closures.look([STREAM], read, offsets(9, 5))
+    closures.look([STREAM], read, offsets(9, 5), read_anew=False)
+    assert closures.found == {}
+    look(closures, offsets(9, 5), offsets(9, 5))
+    assert closures.found == {STREAM: Closure(offsets(9, 5), offsets(9, 5))}
+
+
 def test_no_other_closure_is_looked_for_while_nothing_comes() -> None:
     closures, ends = Closures(), offsets(5, 5)
     look(closures, ends, ends)
