@@ -257,6 +257,8 @@ class Driver:
                 contract.
         """
         self._rows.renew()
+        # What ended meanwhile may have ended before a rebuilt table took its target's place.
+        self._closed.look()
         beside_s = min(wait_s, _BESIDE_S)
         ended = self._take_statements(beside_s) if self._statements.busy else False
         busy = bool(self._statements.busy)

@@ -40,6 +40,24 @@ def test_the_driver_applies_nothing_to_a_closed_target_and_goes_on_when_it_is_op
     assert published.records[-1].shards[0].waiting == ""
 
 
+def test_what_ended_before_a_rebuilt_table_came_is_not_stored_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target, intake = Target(), Intake(PIPELINE, cast(Any, Offsets()), cast(Any, Tail()))
+    driver = driver_of(intake, target, Published())
+    taken = list[float]()
+
+    def take(wait_s: float) -> bool:
+        taken.append(wait_s)
+        return False
+
+    monkeypatch.setattr(driver._loads, "take", take)
+    target.swapped = 1
+    with pytest.raises(StateReplaced):
+        driver.step(0)
+    assert taken == []
+
+
 def test_a_target_that_is_away_keeps_its_marks() -> None:
     target = Target()
     target.closed = {TARGET: Closing.CUT_OVER}
