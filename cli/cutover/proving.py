@@ -173,7 +173,7 @@ class Proving:
         topics = sorted({routed.topic_of(shard) for shard in shards})
         # First the ends: a row that changes later is named behind them.
         end = self._target_end()
-        stored = reached(control_offsets(self._pipeline)(), shards)
+        stored = reached(control_offsets(self._pipeline)(), shards, routed)
         with topic_reader(self._pipeline) as reader:
             extents = reader.extents(topics)
         places = [(each.topic, each.partition) for each in extents]

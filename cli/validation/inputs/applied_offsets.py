@@ -12,6 +12,7 @@ from shardmerge.connectors.access.mysql import mysql_error
 from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId, quote_identifier
 from shardmerge.schemas.pipeline.settings import Pipeline
+from shardmerge.schemas.pipeline.topics import RowTopics
 from shardmerge.spark_sink.barrier.partitions import Partition
 
 Offsets: TypeAlias = Mapping[Partition, int]
@@ -53,14 +54,28 @@ def control_offsets(pipeline: Pipeline) -> Applied:
     return read
 
 
-def reached(offsets: Offsets, shards: Collection[ShardId]) -> dict[tuple[str, int], int]:
+def reached(
+    offsets: Offsets, shards: Collection[ShardId], topics: RowTopics
+) -> dict[tuple[str, int], int]:
     """Topic and partition → the first offset that the target has not applied for some shards.
 
-    In a topic that shards share, it is the lowest one of these shards.
+    In a topic that shards share, it is the lowest one of these shards. It is 0 if nothing is stored
+    for one of them, although there is for others: the sink has applied none of its rows there.
+
+    Args:
+        offsets: What the sink has stored.
+        shards: The shards.
+        topics: Where their rows are.
     """
-    found = {(p.topic, p.number): offset for p, offset in offsets.items() if p.shard is None}
-    for partition, offset in offsets.items():
-        if partition.shard in shards:
-            place = (partition.topic, partition.number)
-            found[place] = min(found.get(place, offset), offset)
+    sharing: dict[str, list[ShardId]] = {}
+    for shard in shards:
+        if topics.is_shared(shard):
+            sharing.setdefault(topics.topic_of(shard), []).append(shard)
+    found: dict[tuple[str, int], int] = {}
+    for topic, number, shard in offsets:
+        if shard is None:
+            found[topic, number] = offsets[Partition(topic, number)]
+        elif (topic, number) not in found and (own := sharing.get(topic)):
+            parts = (Partition(topic, number, each) for each in own)
+            found[topic, number] = min(offsets.get(part, 0) for part in parts)
     return found

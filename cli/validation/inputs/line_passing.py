@@ -51,8 +51,8 @@ class LinePassing:
         self._patience_s = patience_s
         names = {shard.source for shard in shards}
         self._sources = [source for source in pipeline.sources if source.name in names]
-        topics = RowTopics(pipeline.routes)
-        self._topics = sorted({topics.topic_of(shard) for shard in shards})
+        self._routed = RowTopics(pipeline.routes)
+        self._topics = sorted({self._routed.topic_of(shard) for shard in shards})
 
     def note(self) -> object:
         """The end of each source's binlog."""
@@ -92,7 +92,7 @@ class LinePassing:
 
     def _is_applied(self, ends: dict[tuple[str, int], int]) -> bool:
         """Whether the stored offsets of all shards that are compared have reached the ends."""
-        stored = reached(self._applied(), self._shards)
+        stored = reached(self._applied(), self._shards, self._routed)
         return all(stored.get(place, 0) >= end for place, end in ends.items())
 
 

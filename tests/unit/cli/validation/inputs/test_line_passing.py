@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pymysql
@@ -11,6 +12,7 @@ from shardmerge.cli.validation.inputs import applied_offsets, line_passing
 from shardmerge.cli.validation.inputs.line_passing import LinePassing
 from shardmerge.connectors.formats.stored_record import Extent
 from shardmerge.schemas.model.errors import StackError
+from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from tests.recorded import Recorded
 from tests.unit.cli.views.pictures import ONE
@@ -19,6 +21,7 @@ END = SourcePosition(0, "binlog.000010", 500, 0)
 BEHIND = {"file": "binlog.000009", "pos": 9_000}
 AT_END = {"file": "binlog.000010", "pos": 500}
 TOPIC = "s1.shop.tbl1"
+LATE = ShardId("s1", "shop", "tbl2")
 
 
 class Rest:
@@ -44,8 +47,8 @@ class Reader:
 class Cursor:
     """Answers with the sink's stored offsets, a later one each time."""
 
-    def __init__(self, stored: list[int], shared: bool) -> None:
-        self.stored, self.shared = stored, shared
+    def __init__(self, stored: list[int], shared: bool, lacks_late: bool) -> None:
+        self.stored, self.shared, self.lacks_late = stored, shared, lacks_late
         self.sql = ""
 
     def execute(self, sql: str, _: object) -> None:
@@ -57,7 +60,12 @@ class Cursor:
         stored = self.stored.pop(0) if len(self.stored) > 1 else self.stored[0]
         if not self.shared:
             return [(TOPIC, 0, stored)]
-        return [(TOPIC, 0, stored, "s1", "shop", "tbl1"), (TOPIC, 0, 0, "s9", "held", "t")]
+        late = [] if self.lacks_late else [(TOPIC, 0, 7, "s1", "shop", "tbl2")]
+        return [
+            (TOPIC, 0, 0, "s9", "held", "t"),
+            (TOPIC, 0, stored, "s1", "shop", "tbl1"),
+            *late,
+        ]
 
 
 def passing(
@@ -67,12 +75,13 @@ def passing(
     stored: list[int],
     *,
     shared: bool = False,
+    lacks_late: bool = False,
 ) -> bool:
     @contextmanager
     def reader(_: object) -> Iterator[Reader]:
         yield Reader(end)
 
-    cursor = Cursor(stored, shared)
+    cursor = Cursor(stored, shared, lacks_late)
 
     @contextmanager
     def server(_: object) -> Iterator[Cursor]:
@@ -82,7 +91,11 @@ def passing(
     monkeypatch.setattr(line_passing, "connect_rest", lambda _: Rest(offsets))
     monkeypatch.setattr(line_passing, "topic_reader", reader)
     monkeypatch.setattr(applied_offsets, "mysql_cursor", server)
-    line = LinePassing(Recorded(2, "optimistic").pipeline, [ONE], 0.2)
+    pipeline = Recorded(2, "optimistic").pipeline
+    if shared:
+        routes = tuple(replace(route, row_topic=TOPIC) for route in pipeline.routes)
+        pipeline = replace(pipeline, routes=routes)
+    line = LinePassing(pipeline, [ONE, LATE] if shared else [ONE], 0.2)
     return line.passed({"s1": END})
 
 
@@ -95,6 +108,9 @@ def test_of_a_shared_topic_the_offsets_of_the_compared_shards_count(
 ) -> None:
     assert passing(monkeypatch, [AT_END], 7, [6, 7], shared=True)
     assert not passing(monkeypatch, [AT_END], 7, [6], shared=True)
+    assert not passing(monkeypatch, [AT_END], 7, [7], shared=True, lacks_late=True), (
+        "a shard that has just come, and nothing of which is applied"
+    )
 
 
 def test_a_connector_that_stays_behind_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
