@@ -87,7 +87,8 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
     Args:
         decisions: Everything decided, as far as it was read.
         state: Everything else that a plan depends on.
-        max_records: Bound of the sum of all readings, in offsets; shared fairly.
+        max_records: Bound of the sum of all readings, in offsets; shared fairly. Each reading has
+            at least one offset.
 
     Raises:
         ContractError: A partition's safe end lies before what is applied: the topic was made
@@ -129,8 +130,9 @@ def plan(decisions: Decisions, state: SinkState, max_records: int) -> BatchPlan:
             [(target, shard)] = decisions.streams[partition.stream]
             stop = plans[target].stops.get(shard)
             tasks.append(making.applying(partition, offsets, stop, number))
+    most = max(max_records, offsets_in(tasks))
     for restart in turns.taken_back:
-        if offsets_in(tasks) > max_records:
+        if offsets_in(tasks) > most:
             break
         tasks += making.undoing(restart)
     return BatchPlan(targets, tuple(tasks), turns.due_truncations, turns.to_carry_out)

@@ -144,16 +144,17 @@ def _is_near(
 def share_fairly(available: Mapping[K, int], bound: int) -> dict[K, int]:
     """Split a bound over partitions or readings: small ones whole, large ones in equal parts.
 
+    A bound below their number counts as their number. Otherwise the large ones would get nothing
+    for as long as rows keep coming to the small ones.
+
     Returns:
-        Key of the partition or reading → offsets to read; shares of 0 are left out.
+        Key of the partition or reading → offsets to read; empty for a bound of 0.
     """
     shares: dict[K, int] = {}
-    left = bound
+    left = max(bound, len(available)) if bound else 0
     by_size = sorted(available.items(), key=lambda item: (item[1], item[0]))
     for index, (partition, size) in enumerate(by_size):
         share = min(size, left // (len(by_size) - index))
-        if share == 0 and left > 0:
-            share = 1
         if share > 0:
             shares[partition] = share
             left -= share

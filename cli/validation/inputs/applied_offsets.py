@@ -72,10 +72,10 @@ def reached(
         if topics.is_shared(shard):
             sharing.setdefault(topics.topic_of(shard), []).append(shard)
     found: dict[tuple[str, int], int] = {}
-    for topic, number, shard in offsets:
-        if shard is None:
+    for topic, number, part in offsets:
+        if part is None:
             found[topic, number] = offsets[Partition(topic, number)]
         elif (topic, number) not in found and (own := sharing.get(topic)):
-            parts = (Partition(topic, number, each) for each in own)
-            found[topic, number] = min(offsets.get(part, 0) for part in parts)
+            parts = (Partition(topic, number, shard) for shard in own)
+            found[topic, number] = min(offsets.get(each, 0) for each in parts)
     return found

@@ -264,9 +264,19 @@ def test_small_partitions_are_read_whole_and_large_ones_share_the_rest():
     assert share_fairly(available, 22) == {("a", 0): 2, ("b", 0): 10, ("c", 0): 10}
 
 
-def test_a_bound_below_the_number_of_partitions_still_moves_some():
+def test_a_bound_below_the_number_of_partitions_moves_each_of_them():
     available = {(name, 0): 5 for name in "abc"}
-    assert sum(share_fairly(available, 2).values()) == 2
+    assert share_fairly(available, 2) == dict.fromkeys(available, 1)
+
+
+def test_no_partition_starves_while_rows_keep_coming_to_the_others():
+    left = {(name, 0): 1 for name in "abcd"} | {("e", 0): 7}
+    for _ in range(7):
+        for key, share in share_fairly(left, 2).items():
+            left[key] -= share
+            if key[0] != "e":
+                left[key] += 1
+    assert left["e", 0] == 0
 
 
 def test_nothing_to_share_gives_nothing():
