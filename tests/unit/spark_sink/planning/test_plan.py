@@ -272,10 +272,10 @@ def test_a_bound_below_the_number_of_partitions_moves_each_of_them():
 def test_no_partition_starves_while_rows_keep_coming_to_the_others():
     left = {(name, 0): 1 for name in "abcd"} | {("e", 0): 7}
     for _ in range(7):
-        for key, share in share_fairly(left, 2).items():
-            left[key] -= share
-            if key[0] != "e":
-                left[key] += 1
+        for place, share in share_fairly(left, 2).items():
+            left[place] -= share
+            if place[0] != "e":
+                left[place] += 1
     assert left["e", 0] == 0
 
 
