@@ -120,7 +120,7 @@ class Intake:
         self._looks = PartialLooks()
         self._seen = SeenEnds()
         self._behind = Behind()
-        self._has_looked = False
+        self._has_looked = self._is_interrupted = False
 
     def load(self) -> None:
         """Read the decisions that the ddl topic has now.
@@ -191,8 +191,9 @@ class Intake:
         self._looks.warm(warm, began)
         parts = max(len(self._topics.listing.partitions), len(self.decisions.streams))
         some = self._looks.wanted(known, parts, began, is_calm=is_calm)
-        # Ordered partitions need all ends.
+        # Ordered partitions need all ends, and so does a look that an error has interrupted.
         needs_all = bool(self.ordered) or self._waits is None or self._topics.is_other
+        needs_all |= self._is_interrupted
         # Rows that ended a wait do not wait for the list: the next round reads it.
         hurried = self._waits is not None and self._waits.is_over_early
         self._topics.renew(self.decisions, whole=needs_all or some is None, hurried=hurried)
@@ -206,6 +207,7 @@ class Intake:
             self.described.begin_round()
             return
         self._looks.looked(began)
+        is_calm, self._is_interrupted = is_calm and not self._is_interrupted, True
         may_see = hurried and not (needs_all or self._topics.fresh or is_due)
         arrived = self.arrived if may_see else {}
         looked: AbstractSet[Partition] | None
@@ -223,6 +225,7 @@ class Intake:
         self._topics.fresh.clear()
         behind = self._look_into_windows(looked, stable, began)
         self._behind.take(behind, self.watermarks.ends, self.barriers.safe_ends)
+        self._is_interrupted = False
         if looked is None:
             self._looks.took(began, time.monotonic())
         wanting = self.barriers.partitions_to_read(self._behind.partitions(self.barriers.settling))
@@ -256,8 +259,8 @@ class Intake:
             The partitions looked at that are not idle → their sources.
         """
         listing, ends = self._topics.listing, self.watermarks.ends
-        if looked is None and not self.looked_at:
-            looked = frozenset()  # all ends are as before, so nobody is looked at
+        if looked is None and not self.looked_at:  # all ends are as before
+            looked = frozenset()
         found = self._windows.look(self._shared(), looked, ends, stable, self._offsets.stable_ends)
         if not self.idle.bases:
             return self.looked_at

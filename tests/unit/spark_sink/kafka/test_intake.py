@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from shardmerge.connectors.formats.avro_wire import RegistryUnreachable
-from shardmerge.schemas.model.errors import ContractError
+from shardmerge.schemas.model.errors import ContractError, ShardMergeError, StackError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.pipeline.routing import RoutingRule
 from shardmerge.schemas.records.decisions import Decision
@@ -18,6 +18,7 @@ from shardmerge.spark_sink.barrier.partitions import Partition, Stream
 from shardmerge.spark_sink.kafka.intake import Intake, tailed_topics
 from shardmerge.spark_sink.kafka.row_topics import RowTopic
 from shardmerge.spark_sink.kafka.topic_tail import ScanNotices, TailRecord
+from shardmerge.spark_sink.kafka.windows.window import Window
 from shardmerge.spark_sink.planning.ordered_partitions import Closure
 from tests.unit.spark_sink.decided import A, B, decision
 from tests.unit.spark_sink.kafka.played_topics import PIPELINE, Offsets, observed
@@ -86,6 +87,33 @@ def test_shards_of_a_shared_topic_follow_their_sources_barriers() -> None:
     intake.decisions.add(decision(3, A, 20, offset=1))
     intake.observe()
     assert intake.watermarks.strays == {GONE}, "it has rows in a topic of its own"
+
+
+def test_rows_of_a_look_that_an_error_interrupted_are_looked_at_again() -> None:
+    answers = list[ShardMergeError | None]([StackError("no record came"), None])
+
+    def read(asked: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Window]:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return {whole: Window(end, set()) for whole, (_, end) in asked.items()}
+
+    shared = RoutingRule(".*", "app", "a", "merged", "t", row_topic="merged.t")
+    pipeline = replace(PIPELINE, routes=(shared, RoutingRule(".*", "app", "b", "merged", "t")))
+    offsets = Offsets("s1.app.a")
+    intake = Intake(pipeline, cast(Any, offsets), cast(Any, None), read_windows=read, few=1)
+    for version, shard in enumerate((A, B), 1):
+        intake.decisions.add(decision(version, shard, 10, offset=version))
+        intake.barriers.tails["s1"].record(version)
+    intake.barriers.tails["s1"].reached(10)
+    rows = Partition("s1.app.b", 0)
+    for end in (10, 12):
+        offsets.high = offsets.stable = end
+        if end == 12:
+            with pytest.raises(StackError, match="no record came"):
+                intake.observe(is_calm=True)
+        intake.observe(is_calm=True)
+        intake.settle()
+        assert intake.barriers.safe_ends[rows] == end
 
 
 def test_topics_are_described_when_their_list_is_another_or_after_a_while(
