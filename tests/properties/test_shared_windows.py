@@ -1,13 +1,14 @@
 """Shards of shared topics that have no rows stand at one offset, and no row is lost or doubled.
 
 The intake, the applied rows and the plan are the real ones; Kafka and the target are played. Rows,
-open transactions, new shards, holds, statements, rows that are taken back, failures and crashes
-come in any order.
+open transactions, new shards, holds, statements, rows that are taken back, failures, answers
+that do not come and crashes come in any order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shardmerge.schemas.model.errors import StackError, TargetError
 from shardmerge.schemas.model.names import ShardId
 from shardmerge.schemas.model.position import SourcePosition
 from shardmerge.schemas.pipeline.routing import RoutingRule
@@ -71,6 +73,8 @@ class World:
         self.known: set[ShardId] = set()
         self.held: set[ShardId] = set()
         self.meanwhile: list[tuple[ShardId, int]] = []
+        self.fails_at = self.answers = 0
+        self.loses_answer = False
         self.start()
 
     # --- what happens
@@ -90,6 +94,8 @@ class World:
             "read": self.read_changes,
             "store": self.store,
             "fail": self.fail,
+            "away": self.go_away,
+            "lose": self.lose_answer,
             "crash": self.start,
         }
         actions[name](*told)
@@ -116,10 +122,20 @@ class World:
 
     def store(self) -> None:
         self.now += 2
-        self.rows.store_idle(self.now)
+        self.rows.renew()
+        with suppress(TargetError):
+            self.rows.store_idle(self.now)
 
     def fail(self) -> None:
         self.fails = True
+
+    def go_away(self, answers: int) -> None:
+        """Kafka does not give one of the next answers about ends and windows."""
+        self.answers, self.fails_at = 0, answers
+
+    def lose_answer(self) -> None:
+        """The target moves offsets, and its answer is lost."""
+        self.loses_answer = True
 
     # --- what others do
 
@@ -180,6 +196,11 @@ class World:
         tail.reached(100)
 
     def round(self, is_calm: bool = True, most: int = 1000) -> None:
+        with suppress(StackError):
+            self.try_round(is_calm, most)
+
+    def try_round(self, is_calm: bool, most: int) -> None:
+        self.rows.renew()
         self.now += 0.3
         self.intake.read(1.0, idle=True)
         ahead = RowsAhead(self.intake, self.settle)
@@ -248,23 +269,33 @@ class World:
         )  # fmt: skip
 
     def take_back(self, shard: ShardId, number: int, to: int) -> None:
+        self.rows.renew()
         part = Partition("all", number, shard)
         start = self.rows.progress.at(part).offset
         if to < start:
             self.applied[part] = [o for o in self.applied.get(part, []) if o < to]
-            self.rows.move([Advance(*part[:2], start, to, TARGET, 0, 0, 0, part.shard)])
+            with suppress(TargetError):
+                self.rows.move([Advance(*part[:2], start, to, TARGET, 0, 0, 0, part.shard)])
 
     # --- the target
 
     def move(self, epoch: int, moves: Iterable[Advance], target: object = None) -> None:
         for move in moves:
             self._set(move.place, move.start_offset, move.next_offset)
+        if self.loses_answer:
+            self.loses_answer = False
+            raise TargetError("Lost connection", retryable=True)
 
     def _set(self, part: Partition, before: int, after: int) -> None:
         assert self.stored.get(part, 0) == before, "another writer"
         self.stored[part] = after
 
     # --- Kafka
+
+    def _answer(self) -> None:
+        self.answers += 1
+        if self.answers == self.fails_at:
+            raise StackError("Kafka does not answer")
 
     def partitions(self, topics: Collection[str]) -> dict[str, int]:
         return {"all": 2} if "all" in topics else {}
@@ -273,6 +304,7 @@ class World:
         return {topic: RowTopic(topic, 2) for topic in topics if topic == "all"}
 
     def high_watermarks(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        self._answer()
         self.now += 0.02
         other, asked = {"p.ddl": 0, **self.change_end}, list(partitions)
         told = {p: len(self.logs[p]) if p in self.logs else other[p.topic] for p in asked}
@@ -284,6 +316,7 @@ class World:
         return told
 
     def stable_ends(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        self._answer()
         return {p: self.stable[p] for p in partitions}
 
     def both_ends(
@@ -303,6 +336,7 @@ class World:
 
     def read_windows(self, asked: Mapping[Partition, tuple[int, int]]) -> dict[Partition, Window]:
         """Windows of more than six offsets are too large."""
+        self._answer()
         found = {}
         for whole, (start, end) in asked.items():
             shards = {row.shard for row in self.logs[whole][start:end] if row.shard is not None}
@@ -355,6 +389,8 @@ ACTIONS = st.one_of(
     st.tuples(st.just("read"), st.sampled_from(("s1", "s2"))),
     st.tuples(st.just("store")),
     st.tuples(st.just("fail")),
+    st.tuples(st.just("away"), st.integers(1, 5)),
+    st.tuples(st.just("lose")),
     st.tuples(st.just("crash")),
 )
 
@@ -380,6 +416,7 @@ def test_no_row_of_a_shared_topic_is_lost_or_doubled(actions: list[tuple[Any, ..
         for action in actions:
             world.do(*action)
         world.commit()
+        world.fails_at, world.loses_answer = 0, False
         for shard in sorted(world.held):
             world.change(shard, "release")
         for source in ("s1", "s2"):
