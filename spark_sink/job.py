@@ -31,6 +31,7 @@ from shardmerge.schemas.model.errors import (
     StackError,
     StateReplaced,
     TargetError,
+    WriterReplaced,
 )
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline import topics
@@ -248,13 +249,27 @@ class _Driving:
                 watch.start()
                 ending.callback(watch.stop)
             ending.enter_context(self.lineage.told_of(driver))
-            _run_steps(
-                driver,
-                self._check_routes,
-                pipeline.sink.poll_interval_ms / 1000,
-                keeper,
-                stopped,
-            )
+            interval_s = pipeline.sink.poll_interval_ms / 1000
+            try:
+                _run_steps(driver, self._check_routes, interval_s, keeper, stopped)
+            except WriterReplaced as error:
+                if not self._has_swapped(driver.swaps):
+                    raise
+                raise StateReplaced(
+                    "a rebuild has ended this sink's writer epoch",
+                    hint="the sink reads its state anew",
+                    code="SM-6511",
+                ) from error
+
+    def _has_swapped(self, swaps: int | None) -> bool:
+        """Whether a rebuild has begun the present epoch, and no other sink.
+
+        Args:
+            swaps: The latest rebuild when the state was read; None if it was not.
+        """
+        state = self.target.state
+        is_next = state.epoch() == self.epoch + 1
+        return is_next and swaps is not None and state.marks().swaps != swaps
 
     def _check_routes(self) -> None:
         """Check that no rebuild has changed a route since the routes were read.

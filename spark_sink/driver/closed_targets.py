@@ -29,13 +29,14 @@ class ClosedTargets:
 
     Attributes:
         targets: The targets with a mark, as of the latest look, and why they are closed.
+        swaps: The latest rebuild when the state was read; None before.
     """
 
     def __init__(self, control: WriterState, clock: Callable[[], float] = time.monotonic) -> None:
         self._control = control
         self._clock = clock
         self._looked_at = float("-inf")
-        self._swaps: int | None = None
+        self.swaps: int | None = None
         self.targets: Mapping[TargetTable, Closing] = {}
 
     def load(self) -> None:
@@ -44,8 +45,8 @@ class ClosedTargets:
         Raises:
             TargetError: The target does not answer.
         """
-        if self._swaps is None:
-            self._swaps = self._control.marks().swaps
+        if self.swaps is None:
+            self.swaps = self._control.marks().swaps
 
     def look(self) -> None:
         """Read the marks, at most once a second.
@@ -67,7 +68,7 @@ class ClosedTargets:
                 raise
             return
         found = marks.closed
-        if marks.swaps != (self._swaps or 0):
+        if marks.swaps != (self.swaps or 0):
             raise StateReplaced(
                 f"rebuild {marks.swaps} has put a new table in its target's place",
                 hint="the sink reads its state anew",

@@ -217,6 +217,11 @@ class Driver:
         return self._batches.gathering_s
 
     @property
+    def swaps(self) -> int | None:
+        """The latest rebuild when the state was read; None before."""
+        return self._closed.swaps
+
+    @property
     def runs_statements(self) -> bool:
         """Whether a statement runs on a target now, beside the rounds."""
         return bool(self._statements.busy)

@@ -78,23 +78,27 @@ class ControlStore:
                 timeout (retryable).
         """
         with self._session.transaction():
+            return self.next_epoch()
+
+    def next_epoch(self) -> int:
+        """Within a transaction: begin another epoch, of which nobody is the writer yet."""
+        self._session.execute(
+            f"INSERT INTO {self.table('writer_epoch')} (pipeline, epoch) VALUES (%s, 1)"
+            " ON DUPLICATE KEY UPDATE epoch = epoch + 1",
+            (self._pipeline,),
+        )
+        epoch = self.epoch()
+        if self._session.is_tidb:
+            values: list[object] = []
+            for slot in range(SLOTS):
+                values += [self._pipeline, slot, epoch]
             self._session.execute(
-                f"INSERT INTO {self.table('writer_epoch')} (pipeline, epoch) VALUES (%s, 1)"
-                " ON DUPLICATE KEY UPDATE epoch = epoch + 1",
-                (self._pipeline,),
+                f"INSERT INTO {self.table('writer_slots')} (pipeline, slot, epoch)"
+                f" VALUES {', '.join(['(%s, %s, %s)'] * SLOTS)}"
+                " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
+                values,
             )
-            epoch = self.epoch()
-            if self._session.is_tidb:
-                values: list[object] = []
-                for slot in range(SLOTS):
-                    values += [self._pipeline, slot, epoch]
-                self._session.execute(
-                    f"INSERT INTO {self.table('writer_slots')} (pipeline, slot, epoch)"
-                    f" VALUES {', '.join(['(%s, %s, %s)'] * SLOTS)}"
-                    " ON DUPLICATE KEY UPDATE epoch = VALUES(epoch)",
-                    values,
-                )
-            return epoch
+        return epoch
 
     def epoch(self) -> int:
         """The current writer's epoch; 0 before the first."""

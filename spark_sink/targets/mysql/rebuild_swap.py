@@ -8,7 +8,9 @@ The steps of a swap; each may be repeated after a crash:
    its own, the coordinator decides now that it takes the target's place.
 3. ``exchange`` renames both tables in one statement.
 4. ``take_over`` gives the shadow's state to the pipeline, and opens the target again, in one
-   transaction. The pipeline's sink notices it by ``ControlStore.swaps``, and reads its state anew.
+   transaction. The pipeline's sink notices it by ``ControlStore.marks``, and reads its state anew.
+   The same transaction begins another writer epoch: what the sink has planned before is refused, if
+   a long batch has kept it from noticing that the target was closed.
 
 Between 3 and 4 the names of the tables tell that the third step was done.
 """
@@ -100,6 +102,8 @@ class RebuildSwap:
         LoadStore(self._session, self._database, self._pipeline).prepare()
         with self._session.transaction():
             self._lock_epochs(record)
+            # A task that was planned for the table before fits the new one's offsets, too.
+            self._control.next_epoch()
             self._give_offsets(record)
             if renewal is None:
                 self._give_journal(record)

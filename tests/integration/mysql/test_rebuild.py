@@ -11,7 +11,7 @@ import pytest
 
 from shardmerge.cli.cutover.target_server import TargetServer
 from shardmerge.cli.rebuild.rebuild_server import RebuildServer
-from shardmerge.schemas.model.errors import ConfigError, StackError, TargetClosed
+from shardmerge.schemas.model.errors import ConfigError, StackError, TargetClosed, WriterReplaced
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.model.origin import NO_ORIGIN, Origin, OriginColumn, OriginPart
 from shardmerge.schemas.model.position import BEGINNING
@@ -314,6 +314,18 @@ def test_a_task_of_the_shadow_s_sink_that_is_left_writes_nothing(rebuilt: Rebuil
     own = rebuilt.control_of(rebuilt.name(record))
     with pytest.raises(Exception, match="another writer took over"), rebuilt.session.transaction():
         own.fence(rebuilt.epoch, record.shadow.table)
+
+
+def test_a_task_that_was_planned_for_the_table_before_writes_nothing_into_the_new_one(
+    rebuilt: Rebuilt,
+) -> None:
+    record, epoch = rebuilt.begun(), rebuilt.control.epoch()
+    rebuilt.server.marks.close_for_swap()
+    rebuilt.server.swap.exchange(record)
+    rebuilt.server.swap.take_over(record)
+    with pytest.raises(WriterReplaced), rebuilt.session.transaction():
+        rebuilt.control.fence(epoch, TARGET)
+    assert rebuilt.control.epoch() == epoch + 1
 
 
 def test_an_aborted_rebuild_opens_the_target_and_leaves_nothing(rebuilt: Rebuilt) -> None:

@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 from shardmerge.connectors.kafka.topics_admin import create_topics
 from shardmerge.local.servers.mysql import PASSWORD, USER
 from shardmerge.local.servers.stack import LocalStack
+from shardmerge.schemas.model.errors import StackError
 from shardmerge.schemas.model.names import ShardId, TargetTable
 from shardmerge.schemas.model.position import BEGINNING, SourcePosition
 from shardmerge.schemas.model.shard_columns import ShardColumn
@@ -233,18 +234,26 @@ class Line:
 
     def commit(self) -> None:
         self.connector.flush()
-        before = self._offsets.high_watermarks(self._written)
+        before = self._ends()
         self.connector.commit_transaction()
         # The broker writes the markers that end the transaction after it acknowledged the end.
         deadline = time.monotonic() + PATIENCE_S
-        while any(
-            end <= before[place]
-            for place, end in self._offsets.high_watermarks(self._written).items()
-        ):
+        while any(end <= before[place] for place, end in self._ends().items()):
             assert time.monotonic() < deadline, "the transaction does not end"
         self._written.clear()
         self._offset += self._changed  # the marker
         self._changed = False
+
+    def _ends(self) -> dict[Partition, int]:
+        """Where what was written ends; a broker that was just started may not tell it at once."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self._offsets.high_watermarks(self._written)
+            except StackError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
 
     def change(self) -> int:
         """A record in the schema-change topic; returns its offset. Within a transaction."""

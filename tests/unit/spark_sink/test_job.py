@@ -8,12 +8,17 @@ import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
-from shardmerge.schemas.model.errors import StackError, TargetLost
+from shardmerge.schemas.model.errors import StackError, StateReplaced, TargetLost, WriterReplaced
 from shardmerge.spark_sink import job
+from shardmerge.spark_sink.barrier.closing import Marks
+from shardmerge.spark_sink.driver.lineage.sink_lineage import SinkLineage
 from shardmerge.spark_sink.process.settings import settings_from
+from shardmerge.spark_sink.rebuilding.merge import Merge
+from shardmerge.spark_sink.targets.interface import taken_over
 from tests.recorded import pipeline
 
 
@@ -46,6 +51,30 @@ def test_the_metrics_are_served_while_the_registry_is_awaited(
     assert seen == [200, 503]
     with pytest.raises(urllib.error.URLError, match="refused"):
         ask("/metrics")
+
+
+@pytest.mark.parametrize(
+    ("epoch", "swaps", "expected"),
+    [(8, 1, StateReplaced), (8, 0, WriterReplaced), (9, 1, WriterReplaced)],
+)
+def test_a_writer_epoch_that_a_rebuild_has_ended_makes_the_sink_read_its_state_anew(
+    monkeypatch: pytest.MonkeyPatch, epoch: int, swaps: int, expected: type[TargetLost]
+) -> None:
+    def replaced(*_: object) -> None:
+        raise taken_over(epoch, 7)
+
+    for name in ("TopicTail", "Arrivals", "ProgressPublisher", "Intake", "OffsetReader"):
+        monkeypatch.setattr(job, name, MagicMock())
+    monkeypatch.setattr(job, "Driver", lambda *_, **__: MagicMock(swaps=0))
+    monkeypatch.setattr(job, "_run_steps", replaced)
+    target, settings = MagicMock(), settings_from(["--pipeline", "f"], {})
+    target.state.epoch.return_value = epoch
+    target.state.marks.return_value = Marks({}, swaps)
+    merge, role, lineage = Merge(pipeline(), "p"), job.SinkRole(), SinkLineage()
+    driving = job._Driving(settings, merge, target, MagicMock(), role, 7, lineage)
+    with pytest.raises(expected) as raised:
+        driving.run(MagicMock(), job.Stopped())
+    assert type(raised.value) is expected
 
 
 class Away:
