@@ -16,6 +16,7 @@ from shardmerge.schemas.model.errors import StackError, StateReplaced, TargetLos
 from shardmerge.spark_sink import job
 from shardmerge.spark_sink.barrier.closing import Marks
 from shardmerge.spark_sink.driver.lineage.sink_lineage import SinkLineage
+from shardmerge.spark_sink.driver.sink_role import SinkRole
 from shardmerge.spark_sink.process.settings import settings_from
 from shardmerge.spark_sink.rebuilding.merge import Merge
 from shardmerge.spark_sink.targets.interface import taken_over
@@ -70,7 +71,7 @@ def test_a_writer_epoch_that_a_rebuild_has_ended_makes_the_sink_read_its_state_a
     target, settings = MagicMock(), settings_from(["--pipeline", "f"], {})
     target.state.epoch.return_value = epoch
     target.state.marks.return_value = Marks({}, swaps)
-    merge, role, lineage = Merge(pipeline(), "p"), job.SinkRole(), SinkLineage()
+    merge, role, lineage = Merge(pipeline(), "p"), SinkRole(), SinkLineage()
     driving = job._Driving(settings, merge, target, MagicMock(), role, 7, lineage)
     with pytest.raises(expected) as raised:
         driving.run(MagicMock(), job.Stopped())
