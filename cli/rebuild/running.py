@@ -37,8 +37,9 @@ _TOLD_S = 10.0
 _NEAR = 5_000
 """The shadow has caught up when it lacks no more row events than this: a second's work."""
 _NOTICED_S = 2.5
-"""The pipeline's sink notices within a second that the target is closed. It stays closed longer, so
-that the sink reads its state anew before it does anything."""
+"""The pipeline's sink notices within a second that the target is closed, if it is in no long batch.
+It stays closed longer, so that the sink reads its state anew before it does anything. What a long
+batch has planned is refused after the swap (``rebuild_swap``)."""
 _HINDERED_S = 2.0
 
 
