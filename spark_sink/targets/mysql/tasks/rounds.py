@@ -180,7 +180,7 @@ def commit(rounds: Sequence[Round], connection: TaskConnection) -> None:
                     raise
                 raise RefusedRound(error) from error
             # The COMMIT may have been lost, or only its acknowledgement.
-            uncertain = error.number in LOST
+            uncertain |= error.number in LOST
             time.sleep(0.05 * attempt)
         else:
             reach("committed")
