@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import setup
@@ -30,26 +32,30 @@ class BuildWithLibraries(build_py):
 
     def run(self) -> None:
         """Compile, then do what setuptools does."""
-        with tempfile.TemporaryDirectory() as cache:
-            for machine in SOURCES["MACHINES"]:
-                compile_for(machine, cache)
+        if find_spec("ziglang") is None:
+            print("no compiler for this machine: rows will become lines by Python alone")
+        else:
+            with tempfile.TemporaryDirectory() as place:
+                for machine in SOURCES["MACHINES"]:
+                    compile_for(machine, Path(place))
         super().run()
 
 
-def compile_for(machine: str, cache: str) -> None:
-    """Compile the library for one kind of processor."""
+def compile_for(machine: str, place: Path) -> None:
+    """Compile the library for one kind of processor; ``place``: for what is made on the way."""
     path = SOURCES["library_path"](machine)
-    made = path.with_suffix(".new")
+    made = place / path.name
     subprocess.run(
         [
             sys.executable, "-m", "ziglang", "cc", *OPTIONS, "-target", f"{machine}-linux-gnu.2.17",
             f'-DSOURCES="{SOURCES["digest"]()}"', "-o", str(made), str(SOURCES["CODE"]),
         ],
         check=True,
-        env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache},
+        env={**os.environ, "ZIG_GLOBAL_CACHE_DIR": str(place), "ZIG_LOCAL_CACHE_DIR": str(place)},
     )  # fmt: skip
     # A process that has the old library keeps it.
-    made.replace(path)
+    new = shutil.copy(made, f"{path}.{os.getpid()}")
+    os.replace(new, path)
 
 
 setup(cmdclass={"build_py": BuildWithLibraries})

@@ -14,17 +14,19 @@ from .segment_plan import SegmentPlan
 
 @dataclass(frozen=True, slots=True)
 class TakenRecords:
-    """What was made of the first records of several; every attribute has an entry for each.
+    """What was made of the first records of several.
 
     Attributes:
-        keys: The rows' primary keys, as ``RowDecoder.key_of`` gives them.
-        lines: The rows; empty for a deleted one.
-        operations: Debezium's letters.
+        keys: The rows' primary keys, as ``RowDecoder.key_of`` gives them, one for each record.
+        lines: The rows, one for each record; empty for a deleted one.
+        operations: Debezium's letters, one for each record.
+        refused: Whether the next record has to be examined. If not, there was no room for it.
     """
 
     keys: Sequence[Any]
     lines: Sequence[bytes]
     operations: bytes
+    refused: bool
 
 
 class RecordLines(Protocol):

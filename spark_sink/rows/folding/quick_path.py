@@ -36,11 +36,13 @@ class Tally:
         place: Index of the first record that was not taken.
         rows: Row events among the taken ones.
         growth: By how many rows the shard's table grew.
+        refused: Whether ``RecordLines`` refused the record at the place.
     """
 
     place: int
     rows: int = 0
     growth: int = 0
+    refused: bool = False
 
 
 @dataclass(slots=True)
@@ -49,7 +51,7 @@ class DirectLines:
 
     Attributes:
         taken: Records that it took.
-        refused: Times that it took none.
+        refused: Records that it refused.
     """
 
     lines: RecordLines
@@ -58,11 +60,11 @@ class DirectLines:
 
     @property
     def is_useful(self) -> bool:
-        """Whether most records are taken: a refusal costs as much as examining some records."""
+        """Whether most records are taken: a refusal costs as much as decoding a hundred records."""
         return _LEAST_TAKEN * self.refused <= self.taken + _FIRST_RECORDS
 
 
-_LEAST_TAKEN, _FIRST_RECORDS = 32, 1_024
+_LEAST_TAKEN, _FIRST_RECORDS = 128, 1_024
 
 
 @dataclass(slots=True)
@@ -77,7 +79,6 @@ class QuickPath:
         counts_reads: Whether a row that an initial snapshot read is new to the target.
         goes: Whether every row is taken back.
         ignores: Operation and record → whether the record is ignored; None if none is.
-        direct: The other way; None if there is none.
     """
 
     plan: SegmentPlan
@@ -87,20 +88,19 @@ class QuickPath:
     counts_reads: bool
     goes: bool
     ignores: Callable[[str, bytes], bool] | None
-    direct: DirectLines | None
     _key_places: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self._key_places = tuple(map(self.plan.names.index, self.plan.key))
 
-    @property
-    def makes_lines(self) -> bool:
-        """Whether ``lines`` can be used now."""
-        return self.direct is not None and self.direct.is_useful and self.last.is_settled
-
-    def lines(self, offsets: Sequence[int], values: Sequence[bytes | None], place: int) -> Tally:
+    def lines(
+        self,
+        direct: DirectLines,
+        offsets: Sequence[int],
+        values: Sequence[bytes | None],
+        place: int,
+    ) -> Tally:
         """Take some records, beginning at a place; all earlier changes are settled."""
-        assert self.direct is not None
         some: Sequence[Any] = values[place : place + _MOST_RECORDS]
         places: Sequence[int] = range(place, place + len(some))
         if None in some:
@@ -111,12 +111,10 @@ class QuickPath:
             return Tally(end)
         at = self.at
         assert at.file is not None
-        found = self.direct.lines.take(
-            some, at.file[1], at.low[0], at.high[0], wrapped=self.wrapped
-        )
+        found = direct.lines.take(some, at.file[1], at.low[0], at.high[0], wrapped=self.wrapped)
         rows = len(found.keys)
-        self.direct.taken += rows
-        self.direct.refused += not rows
+        direct.taken += rows
+        direct.refused += found.refused
         operations = found.operations
         deletes = [
             (n, (offsets[places[n]], at.number, self._image_of(found.keys[n]), True))
@@ -124,10 +122,14 @@ class QuickPath:
         ]
         self.last.take_lines(at.number, found.keys, found.lines, deletes)
         unchanged = operations.count(UPDATE.encode()) + 2 * len(deletes)
-        reads = operations.count(READ.encode())
-        if reads and self._is_again(some[operations.index(READ.encode())]):
-            unchanged += reads
-        return Tally(end if rows == len(some) else places[rows], rows, rows - unchanged)
+        if reads := _all_of(operations, READ):
+            again = self._is_again(some[reads[0]])
+            if again == self._is_again(some[reads[-1]]):
+                unchanged += again * len(reads)
+            else:
+                unchanged += sum(self._is_again(some[n]) for n in reads)
+        after = end if rows == len(some) else places[rows]
+        return Tally(after, rows, rows - unchanged, found.refused)
 
     def _image_of(self, key: Any) -> Any:
         """An image that has the primary key's values alone: enough to delete the row."""

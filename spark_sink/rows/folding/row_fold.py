@@ -51,7 +51,7 @@ from .row_blocks import RefusedRow
 from .row_checks import RowChecks
 from .row_refusals import UNNAMED
 from .segment_locator import Found, SegmentLocator
-from .segment_plan import LimitsOf, Refusal, SegmentPlan
+from .segment_plan import LimitsOf, Refusal
 from .segment_plans import SegmentPlans
 
 
@@ -136,12 +136,13 @@ class RowFold:
         while taken < end and self.end is None:
             if self._quick is not None:
                 stop = min(end, taken + SETTLED_ROWS)
-                if self._settles and self._quick.makes_lines and self._settle():
-                    tally = self._count(self._quick.lines(offsets, values, taken))
-                    if tally.place > taken:
-                        taken = tally.place
+                direct = self._direct_lines(self._quick)
+                if direct is not None and self._settle():
+                    tally = self._count(self._quick.lines(direct, offsets, values, taken))
+                    taken = tally.place
+                    if not tally.refused:
                         continue
-                    stop = taken + 1
+                    stop = min(end, taken + _AFTER_REFUSAL)
                 taken = self._count(self._quick.images(offsets, values, range(taken, stop))).place
                 if self._settles and self._quick.last.is_many:
                     self._settle()
@@ -262,9 +263,10 @@ class RowFold:
             return
         # The values may not fit their columns; conversion finds that.
         image = plan.decoder.make(*map(record.image.__getitem__, plan.names))
+        goes, key = record.op == DELETE or self._stream.undoes, key_of(image)
+        hash(key)  # raises TypeError before there is a group for it
         last = self._kept.keyed(plan)
-        goes = record.op == DELETE or self._stream.undoes
-        last[key_of(image)] = (offset, number, image, goes)
+        last[key] = (offset, number, image, goes)
         self.rows += 1
         if self.growth is not None:
             self.growth += self._added(record)
@@ -277,17 +279,19 @@ class RowFold:
                 self._counts_reads,
                 self._stream.undoes,
                 self._ignores,
-                self._direct_lines(number, plan),
             )
 
-    def _direct_lines(self, number: int, plan: SegmentPlan) -> DirectLines | None:
-        if not self._settles or self._stream.undoes or self._ignores is not None:
+    def _direct_lines(self, quick: QuickPath) -> DirectLines | None:
+        """The other way to go on; None where there is none, or where it is of no use."""
+        if not (self._settles and quick.last.is_settled) or quick.goes or quick.ignores is not None:
             return None
+        number = self._at.number
         if number not in self._direct:
             assert self._maker is not None
-            lines = self._maker.of_records(plan)
+            lines = self._maker.of_records(quick.plan)
             self._direct[number] = None if lines is None else DirectLines(lines)
-        return self._direct[number]
+        direct = self._direct[number]
+        return direct if direct is not None and direct.is_useful else None
 
     def _added(self, record: RowRecord) -> int:
         if record.op == READ:
@@ -347,3 +351,8 @@ class RowFold:
             RefusedRow: As ``batches``.
         """
         return self._kept.one_by_one()
+
+
+_AFTER_REFUSAL = 16
+"""So many records become images before ``RecordLines`` is asked again: then their lines are made
+together."""

@@ -160,16 +160,23 @@ static int read_value(struct cursor *c, struct value *value) {
   }
 }
 
-static int read_small_integer(const struct value *value, i64 *number) {
+/* An integer of 64 bits: its absolute value. */
+static int read_magnitude(const struct value *value, u64 *magnitude) {
   const u8 *at = value->text.start, *end;
-  i64 found = 0;
-  int negative;
+  u64 found = 0;
   if (value->token != WHOLE) return 0;
-  negative = *at == '-';
   end = at + value->text.size;
-  if (end - at > 18 + negative) return 0;
-  for (at += negative; at < end; at++) found = found * 10 + (*at - '0');
-  *number = negative ? -found : found;
+  at += *at == '-';
+  if (end - at > 20 || (end - at == 20 && memcmp(at, "18446744073709551615", 20) > 0)) return 0;
+  for (; at < end; at++) found = found * 10 + (u64)(*at - '0');
+  *magnitude = found;
+  return 1;
+}
+
+static int read_integer(const struct value *value, i64 *number) {
+  u64 magnitude;
+  if (!read_magnitude(value, &magnitude) || magnitude > INT64_MAX) return 0;
+  *number = *value->text.start == '-' ? -(i64)magnitude : (i64)magnitude;
   return 1;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ctypes import c_uint32
 from dataclasses import dataclass
 from enum import IntEnum
@@ -47,7 +48,13 @@ class Key(IntEnum):
 
     NONE = 0
     INTEGER = 1
-    TEXT = 2
+    UNSIGNED = 2
+    TEXT = 3
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the values are given back as integers."""
+        return self in (Key.INTEGER, Key.UNSIGNED)
 
 
 @dataclass(frozen=True)
@@ -59,20 +66,20 @@ class Layout:
         columns: How many columns a row image has.
         widths: The sum of the columns' widths, in bytes.
         ending: The bytes that each line ends with.
-        key: For each column of the primary key, in its order: whether it is an integer, and its
-            index among the key's columns of that kind.
+        key: For each column of the primary key, in its order: how its values are given back, and
+            its index among the key's integers or its texts.
     """
 
     structure: CLayout
     columns: int
     widths: int
     ending: bytes
-    key: tuple[tuple[bool, int], ...]
+    key: tuple[tuple[Key, int], ...]
 
     @property
     def integers(self) -> int:
         """How many columns of the key are integers."""
-        return sum(is_integer for is_integer, _ in self.key)
+        return sum(kind.is_integer for kind, _ in self.key)
 
     @property
     def texts(self) -> int:
@@ -94,10 +101,10 @@ def layout_of(plan: SegmentPlan, ending: bytes, *, is_mariadb: bool) -> Layout |
         if kind is None:
             return None
         kinds[written.place] = kind
-    keys = {name: _key_kind(kinds.get(plan.names.index(name))) for name in plan.key}
+    types = {written.place: written for written in plan.columns}
+    keys = {name: _key_kind(types.get(plan.names.index(name)), kinds) for name in plan.key}
     if not keys or Key.NONE in keys.values():
         return None
-    types = {written.place: written for written in plan.columns}
     columns = []
     for place, name in enumerate(plan.names):
         kind, own = kinds.get(place, Kind.UNWRITTEN), types.get(place)
@@ -165,21 +172,24 @@ _INTEGERS = (
 )  # fmt: skip
 
 
-def _key_kind(kind: Kind | None) -> Key:
+def _key_kind(column: WrittenColumn | None, kinds: Mapping[int, Kind]) -> Key:
     """How the values of a key's column are given back; NONE if they cannot be."""
+    if column is None:
+        return Key.NONE
+    kind = kinds[column.place]
     if kind in _INTEGERS:
-        return Key.INTEGER
+        return Key.UNSIGNED if column.type.unsigned else Key.INTEGER
     # Python's numbers are no texts, and a fraction cannot be given back as an integer.
-    return Key.NONE if kind in (None, Kind.DOUBLE, Kind.SINGLE) else Key.TEXT
+    return Key.NONE if kind in (Kind.DOUBLE, Kind.SINGLE) else Key.TEXT
 
 
-def _key_places(plan: SegmentPlan, keys: dict[str, Key]) -> tuple[tuple[bool, int], ...]:
+def _key_places(plan: SegmentPlan, keys: Mapping[str, Key]) -> tuple[tuple[Key, int], ...]:
     """The compiled code gives the parts of a key in the order of the image's columns."""
     of_kind = {
-        kind: [name for name in plan.names if keys.get(name) is kind]
-        for kind in (Key.INTEGER, Key.TEXT)
+        is_integer: [n for n in plan.names if n in keys and keys[n].is_integer is is_integer]
+        for is_integer in (False, True)
     }
-    return tuple((keys[name] is Key.INTEGER, of_kind[keys[name]].index(name)) for name in plan.key)
+    return tuple((keys[n], of_kind[keys[n].is_integer].index(n)) for n in plan.key)
 
 
 def _width(column: WrittenColumn) -> int:

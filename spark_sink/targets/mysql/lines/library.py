@@ -72,6 +72,7 @@ class CMade(Structure):
         ("texts_used", c_uint64),
         ("integers", c_void_p),
         ("operations", c_void_p),
+        ("is_full", c_uint8),
     )
 
 
@@ -95,11 +96,11 @@ def library() -> CDLL | None:
     try:
         found = CDLL(str(path))
         found.shardmerge_sources.restype = c_char_p
-        compiled_from = found.shardmerge_sources().decode()
+        is_current = found.shardmerge_sources().decode() == sources.digest()
     except (OSError, AttributeError) as error:
         log.info("compiled_code_missing", path=path.name, reason=str(error))
         return None
-    if compiled_from != sources.digest():
+    if not is_current:
         log.info("compiled_code_missing", path=path.name, reason="compiled from other code")
         return None
     found.shardmerge_take.restype = c_uint32

@@ -1,10 +1,10 @@
 /* Makes lines for LOAD DATA straight from Debezium's records in JSON.
  *
- * A record is read in one pass, and nothing is made of the parts that are not needed. Each value is
- * checked as Python checks it (spark_sink/rows), and written as Python writes it
- * (encoders.py). Where a record is not exactly what is expected, the work ends before it, and
- * Python goes on with that record: it finds what is the matter. So a refusal here is never wrong,
- * only slow.
+ * A record is read in one pass. The parts that are not needed, such as the row before an update, are
+ * only skipped. Each value that is written is checked as Python checks it (spark_sink/rows), and
+ * written as Python writes it (encoders.py). Where something in a record is not what is expected, the
+ * work ends before it, and Python goes on with that record: it finds what is the matter. So a refusal
+ * here is never wrong, only slow.
  *
  * No memory is allocated, and nothing is kept between two calls. library.py calls it;
  * tests/properties/test_record_lines.py compares the two ways.
@@ -38,6 +38,7 @@ struct made {
   u64 texts_size, texts_used;
   i64 *integers; /* of the key: row by row, column by column */
   u8 *operations;
+  u8 is_full; /* there was no place for the next row */
 };
 
 static int read_image(struct cursor *c, const struct layout *layout, struct value *values) {
@@ -69,7 +70,7 @@ static int read_source(struct cursor *c, const struct layout *layout, const stru
       if (!takes_text(c, bounds->file)) return 0;
     } else if (TAKES(c, "\"pos\":")) {
       part = POSITION;
-      if (!read_value(c, &value) || !read_small_integer(&value, position)) return 0;
+      if (!read_value(c, &value) || !read_integer(&value, position)) return 0;
     } else {
       part = 0;
       if (!TAKES(c, "\"") || !read_string(c, &value) || value.escaped || !TAKES(c, ":") ||
@@ -145,10 +146,15 @@ static int put_key(const struct layout *layout, const struct value *values, stru
   for (u32 n = 0; n < layout->column_count; n++) {
     const struct value *value = &values[n];
     if (layout->columns[n].key == INTEGER_KEY) {
-      if (!read_small_integer(value, (*integers)++)) return 0;
+      if (!read_integer(value, (*integers)++)) return 0;
+    } else if (layout->columns[n].key == UNSIGNED_KEY) {
+      if (!read_magnitude(value, (u64 *)(*integers)++) || *value->text.start == '-') return 0;
     } else if (layout->columns[n].key == TEXT_KEY) {
       if (value->token != STRING) return 0;
-      if (made->texts_size - (u64)(to - made->texts) < (u64)value->text.size + 1) return 0;
+      if (made->texts_size - (u64)(to - made->texts) < (u64)value->text.size + 1) {
+        made->is_full = 1;
+        return 0;
+      }
       start = to;
       to = put_string(to, value, 0);
       if (to == NULL || memchr(start, '\n', (size_t)(to - start)) != NULL) return 0;
@@ -170,7 +176,10 @@ static u64 most_of_line(const struct layout *layout, const struct value *values)
 static u8 *put_row(const struct layout *layout, const struct value *values, struct made *made,
                    int deleted) {
   u8 *start = made->lines + made->lines_used, *to = start;
-  if (made->lines_size - made->lines_used < most_of_line(layout, values)) return NULL;
+  if (made->lines_size - made->lines_used < most_of_line(layout, values)) {
+    made->is_full = 1;
+    return NULL;
+  }
   for (u32 n = 0; n < layout->order_count; n++) {
     u32 number = layout->order[n];
     if (deleted && layout->columns[number].key == NO_KEY) continue;
@@ -195,6 +204,7 @@ u32 shardmerge_take(const struct layout *layout, const struct bounds *bounds, co
   i64 *integers = made->integers, read_at = -1;
   u32 taken = 0;
   made->lines_used = made->texts_used = 0;
+  made->is_full = 0;
   for (; taken < count; taken++) {
     struct record record;
     struct cursor cursor = {data, data + sizes[taken]};

@@ -34,7 +34,7 @@ enum kind {
   BITS
 };
 
-enum key { NO_KEY, INTEGER_KEY, TEXT_KEY };
+enum key { NO_KEY, INTEGER_KEY, UNSIGNED_KEY, TEXT_KEY };
 
 struct column {
   struct text name; /* as in the record: {"id": for the first one, ,"name": for the others */
@@ -151,10 +151,32 @@ static int has_replacement_character(const u8 *at, const u8 *end) {
   return 0;
 }
 
-/* A digit before a point or an exponent, perhaps within a string. */
-static int has_fraction(const u8 *at, const u8 *end) {
-  for (; end - at >= 2; at++)
-    if (is_digit(at[0]) && (at[1] == '.' || at[1] == 'e' || at[1] == 'E')) return 1;
+/* A character of a text that was written for LOAD DATA. */
+static u8 next_of_line(const u8 **at) {
+  u8 byte = *(*at)++;
+  if (byte != '\\') return byte;
+  return *(*at)++ == '\\' ? '\\' : ' '; /* a tab, a newline, or 0 */
+}
+
+/* Whether JSON, as it was written for LOAD DATA, has a number that json_numbers.py looks at: one with
+ * an exponent, or a fraction of more than 16 characters. */
+static int may_change(const u8 *at, const u8 *end) {
+  int in_string = 0;
+  while (at < end) {
+    const u8 *token = at;
+    int points = 0;
+    u8 byte = next_of_line(&at);
+    if (in_string) {
+      if (byte == '\\' && at < end) next_of_line(&at);
+      in_string = byte != '"';
+    } else if (byte == '"') {
+      in_string = 1;
+    } else if (is_digit(byte) || byte == '-') {
+      for (; at < end && (is_digit(*at) || *at == '.'); at++) points += *at == '.';
+      if (at < end && (*at == 'e' || *at == 'E')) return 1;
+      if (points && at - token > 16) return 1;
+    }
+  }
   return 0;
 }
 
@@ -171,10 +193,14 @@ static int is_decimal(struct text text) {
   return at > digits && at == end;
 }
 
+/* Python has no such integer. */
+static int is_minus_zero(struct text text) {
+  return text.size == 2 && memcmp(text.start, "-0", 2) == 0;
+}
+
 /* An integer of at most 64 bits, or a little longer, that is written as Python would write it. */
 static int is_integer(const struct value *value) {
-  if (value->token != WHOLE || value->text.size > 20) return 0;
-  return !(value->text.size == 2 && memcmp(value->text.start, "-0", 2) == 0);
+  return value->token == WHOLE && value->text.size <= 20 && !is_minus_zero(value->text);
 }
 
 /* Whether a number is certainly below ten to the power of 300. */
@@ -198,9 +224,13 @@ static int is_double(struct text text) {
 /* The exact value of the nearest single-precision number: the target's column may be a DOUBLE.
  * A comma or a bracket follows the number in the record, so strtod ends there. */
 static u8 *put_single(u8 *to, struct text text) {
-  double number = strtod((const char *)text.start, NULL);
+  char *end;
+  double number = strtod((const char *)text.start, &end);
+  u8 *start = to;
+  if ((const u8 *)end != text.start + text.size) return NULL; /* another decimal point: a locale */
   if (!(number >= -FLT_MAX && number <= FLT_MAX)) return NULL;
-  return to + snprintf((char *)to, WIDEST, "%.17g", (double)(float)number);
+  to += snprintf((char *)to, WIDEST, "%.17g", (double)(float)number);
+  return memchr(start, ',', (size_t)(to - start)) ? NULL : to;
 }
 
 static const i64 FIRST_DAY = -719528, LAST_DAY = 2932896, ZERO_DAY = -100000000;
@@ -364,19 +394,20 @@ static u8 *put_value(u8 *to, const struct column *column, const struct value *va
     return put_text(to, value->text);
   case DOUBLE:
   case SINGLE:
-    if ((token != WHOLE && token != FRACTION) || !is_double(value->text)) return NULL;
+    if (token == WHOLE ? is_minus_zero(value->text) : token != FRACTION) return NULL;
+    if (!is_double(value->text)) return NULL;
     return column->kind == SINGLE ? put_single(to, value->text) : put_text(to, value->text);
   case YEAR:
-    if (!read_small_integer(value, &number) || number < 0 || number > 9999) return NULL;
+    if (!read_integer(value, &number) || number < 0 || number > 9999) return NULL;
     return put_digits(to, number == 1900 ? 0 : (u64)number, 4);
   case DATE:
-    return read_small_integer(value, &number) ? put_date(to, number) : NULL;
+    return read_integer(value, &number) ? put_date(to, number) : NULL;
   case MILLISECONDS:
-    return read_small_integer(value, &number) ? put_moment(to, number, 1000, 3) : NULL;
+    return read_integer(value, &number) ? put_moment(to, number, 1000, 3) : NULL;
   case MICROSECONDS:
-    return read_small_integer(value, &number) ? put_moment(to, number, 1000000, 6) : NULL;
+    return read_integer(value, &number) ? put_moment(to, number, 1000000, 6) : NULL;
   case TIME:
-    return read_small_integer(value, &number) ? put_time(to, number) : NULL;
+    return read_integer(value, &number) ? put_time(to, number) : NULL;
   case BITS:
     if (token == TRUE_TOKEN || token == FALSE_TOKEN)
       return put_unsigned(to, token == TRUE_TOKEN);
@@ -400,7 +431,7 @@ static u8 *put_value(u8 *to, const struct column *column, const struct value *va
     return to == NULL || has_replacement_character(start, to) ? NULL : to;
   case EXACT_JSON:
     to = put_string(to, value, 1);
-    return to == NULL || has_fraction(start, to) ? NULL : to;
+    return to == NULL || may_change(start, to) ? NULL : to;
   default:
     return NULL;
   }

@@ -34,7 +34,8 @@ class Taking:
         some = values[:count]
         keys = [int(value.partition(b'"id": ')[2][:1]) for value in some]
         operations = b"".join(value.partition(b'"op": "')[2][:1] for value in some)
-        return TakenRecords(keys, [b"direct %d" % key for key in keys], operations)
+        lines = [b"direct %d" % key for key in keys]
+        return TakenRecords(keys, lines, operations, count < len(values))
 
     def of_values(
         self, forms: Sequence[Form], columns: Sequence[ColumnValues], nullable: Sequence[bool]
@@ -73,7 +74,10 @@ def test_rows_become_lines_at_once_when_earlier_ones_are_lines() -> None:
     assert (f.rows, f.growth) == (4, 3)
 
 
-def test_a_record_that_is_not_taken_keeps_its_place_among_the_others() -> None:
+def test_a_record_that_is_not_taken_keeps_its_place_among_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(row_fold, "_AFTER_REFUSAL", 1)
     maker = Taking()
     f = fold(segment(id=INT), maker=maker)
     numbers = (1, 2, 3, 9, 3, 9, 9)
@@ -108,6 +112,25 @@ def test_rows_that_were_read_again_do_not_count_as_new() -> None:
     assert (f.rows, f.growth) == (4, 2)
 
 
+def test_rows_read_at_one_position_are_counted_one_by_one_if_they_differ() -> None:
+    f = fold(segment(id=INT), maker=Taking())
+    read = [event("r", 3, 9), marked(event("r", 4, 9)), event("r", 5, 9), marked(event("r", 6, 9))]
+    assert f.add_all(range(6), [event("c", 1, 1), event("c", 2, 2), *read])
+    assert (f.rows, f.growth) == (6, 4)
+
+
+def test_after_a_refusal_some_records_become_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_fold, "_AFTER_REFUSAL", 3)
+    maker = Taking()
+    f = fold(segment(id=INT), maker=maker)
+    values = [event("c", number, pos) for pos, number in enumerate((1, 2, 9, 9, 3, 4, 5), 1)]
+    assert f.add_all(range(7), values)
+    assert maker.calls == [0, 2]
+    [block] = only(f.batches()).upserts
+    expected = [b"values 1", b"values 2", b"values 3", b"direct 4", b"direct 5", b"values 9"]
+    assert [*block.lines] == expected
+
+
 def test_records_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quick_path, "_MOST_RECORDS", 2)
     maker = Taking()
@@ -121,6 +144,6 @@ def test_records_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_refuses_too_often_is_not_asked_again() -> None:
     direct = DirectLines(Taking())
     found = []
-    for direct.refused, direct.taken in ((0, 0), (32, 0), (33, 0), (33, 32)):
+    for direct.refused, direct.taken in ((0, 0), (8, 0), (9, 0), (9, 128)):
         found.append(direct.is_useful)
     assert found == [True, True, False, True]

@@ -370,3 +370,19 @@ def test_of_a_shared_topic_no_row_of_unknown_origin_is_passed_by(live: bool) -> 
         assert folded.end is not None and folded.end.hold is not None
         assert (folded.end.offset, folded.end.position) == (4, at(10))
         assert folded.end.hold.shard == SHARD and folded.end.hold.reason
+
+
+@pytest.mark.parametrize("before", [[], [row("c", {"id": 1, "v": "x"}, at(1))]])
+def test_a_row_whose_key_is_an_array_holds_and_the_rows_before_it_are_written(
+    before: list[bytes],
+) -> None:
+    """The first row of all, or the first one of a group."""
+    later = segment(at(5), id=TEXT, v=TEXT)
+    f = fold(segment(id=INT, v=TEXT), later)
+    values = [*before, row("c", {"id": [], "v": "x"}, at(6))]
+    assert not f.add_all(range(len(values)), values)
+    assert f.end is not None
+    assert f.end.hold is not None
+    assert "an array or an object" in f.end.hold.reason
+    assert f.counts() == (len(before), 0)
+    assert len(f.batches()) == len(f.first_offsets()) == len(before)

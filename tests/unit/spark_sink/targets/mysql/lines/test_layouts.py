@@ -14,7 +14,7 @@ from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 from shardmerge.spark_sink.rows.folding.segment_plan import SegmentPlan
 from shardmerge.spark_sink.rows.folding.segment_plans import SegmentPlans
 from shardmerge.spark_sink.targets.mysql.lines.encoders import limits_of
-from shardmerge.spark_sink.targets.mysql.lines.layouts import Kind, kind_of, layout_of
+from shardmerge.spark_sink.targets.mysql.lines.layouts import Key, Kind, kind_of, layout_of
 from tests.unit.spark_sink.row_events import INT, SHARD, TEXT, segment
 
 
@@ -82,7 +82,11 @@ def test_a_column_that_is_not_written_may_be_of_any_type() -> None:
 
 
 def test_the_parts_of_a_key_are_found_in_its_own_order() -> None:
-    found = layout_of(plan("c a b", a=INT, b=TEXT, c=INT, d=TEXT), b"", is_mariadb=False)
+    found = layout_of(
+        plan("c a b", a=ColumnType("bigint", unsigned=True), b=TEXT, c=INT, d=TEXT),
+        b"",
+        is_mariadb=False,
+    )
     assert found is not None
-    assert found.key == ((True, 1), (True, 0), (False, 0))
+    assert found.key == ((Key.INTEGER, 1), (Key.UNSIGNED, 0), (Key.TEXT, 0))
     assert (found.integers, found.texts) == (2, 1)

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec.json
 import pytest
+from msgspec import Raw
 
 from shardmerge.schemas.model.types import ColumnType
 from shardmerge.spark_sink.rows.folding.line_maker import RecordLines
@@ -65,7 +66,8 @@ ALL: tuple[tuple[ColumnType, Any, bytes], ...] = (
     (TEXT, 'a\t"\\\n\0é\U0001f600', 'a\\t"\\\\\\n\\0é\U0001f600'.encode()),
     (ColumnType("varchar", 9, charset="latin1"), "é", "é".encode()),
     (ColumnType("enum", elements=("a",)), "", b"0"),
-    (ColumnType("json"), '{"a": "1,5"}', b'{"a": "1,5"}'),
+    (ColumnType("json"), '{"a": "1.5e3\\"1e5"}', b'{"a": "1.5e3\\\\"1e5"}'),
+    (ColumnType("json"), '[-1234567.890123, "\\\\"]', b'[-1234567.890123, "\\\\\\\\"]'),
     (ColumnType("binary", 4), base64.b64encode(b"\xff\x00").decode(), b"ff000000"),
     (ColumnType("blob"), "", b""),
     (TEXT, None, rb"\N"),
@@ -90,7 +92,9 @@ LEFT: tuple[tuple[ColumnType, Any], ...] = (
     (ColumnType("datetime"), 10**18), (ColumnType("timestamp"), "2020-02-29 01:02:03Z"),
     (ColumnType("timestamp"), "2020-02-29T01:02:03+01:00"),
     (ColumnType("timestamp"), "2020-02-29T01:02:03.1234567Z"), (TEXT, 1), (TEXT, []),
-    (ColumnType("varchar", 9, charset="latin1"), "\ufffd"), (ColumnType("json"), "[1.5]"),
+    (ColumnType("varchar", 9, charset="latin1"), "\ufffd"), (ColumnType("json"), "[1e5]"),
+    (ColumnType("json"), '["\\\\", 1234567.8901234567]'),
+    (ColumnType("double"), Raw(b"-0")), (ColumnType("float"), Raw(b"-0")),
     (ColumnType("blob"), "YQ="), (ColumnType("blob"), "YR=="), (ColumnType("blob"), "Y Q="),
     (ColumnType("bit", 1), 1),
 )  # fmt: skip
@@ -149,6 +153,35 @@ def test_a_key_has_its_parts_in_order(key: str, expected: Any) -> None:
     assert found == expected
 
 
+BIG = ColumnType("bigint", unsigned=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(ColumnType("bigint"), 2**63 - 1), (ColumnType("bigint"), 1 - 2**63), (BIG, 2**64 - 1)],
+)
+def test_a_large_integer_is_a_key(kind: ColumnType, value: int) -> None:
+    lines = lines_for("b a", a=kind, b=kind)
+    values = [record(a=value, b=n) for n in (7, 8)]
+    assert [key for key, _ in take(lines, *values)] == [(7, value), (8, value)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(ColumnType("bigint"), 2**63), (ColumnType("bigint"), -(2**63)), (BIG, -1)]
+)
+def test_an_integer_that_has_no_place_is_left_to_python(kind: ColumnType, value: int) -> None:
+    assert take(lines_for("a", a=kind), record(a=value)) == []
+
+
+def test_rows_before_bytes_that_are_no_text_are_taken() -> None:
+    values = [record(id=n, v="x", w="é") for n in range(4)]
+    values[2] = values[2].replace(b'"x"', b'"\xff"')
+    lines = lines_for("w id", id=INT, v=TEXT, w=TEXT)
+    found = lines.take(values, FILE, 0, 1_000, wrapped=False)
+    assert [*found.keys] == [("é", 0), ("é", 1)]
+    assert (len(found.lines), found.operations, found.refused) == (2, b"cc", True)
+
+
 @pytest.mark.parametrize("value", [None, 5, "a\nb"])
 def test_a_key_that_cannot_be_given_back_is_left_to_python(value: Any) -> None:
     assert take(lines_for("b", b=TEXT), record(b=value)) == []
@@ -175,8 +208,8 @@ def test_an_embedded_schema_is_skipped_as_long_as_it_stays_the_same() -> None:
 
 
 def test_long_rows_find_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_lines, "_LINES_BYTES", 64)
     monkeypatch.setattr(record_lines, "_MOST_BYTES", 2_000)
+    monkeypatch.setattr(record_lines, "_places", record_lines._Places())
     lines = lines_for("id v", id=INT, v=TEXT)
     values = [record(id=n, v="x" * 10**n) for n in range(5)]
     taken: list[tuple[Any, bytes]] = []
