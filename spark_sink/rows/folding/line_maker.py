@@ -17,7 +17,7 @@ class TakenRecords:
     """What was made of the first records of several.
 
     Attributes:
-        keys: The rows' primary keys, as ``RowDecoder.key_of`` gives them, one for each record.
+        keys: The rows' primary keys, as ``SegmentPlan.key_of`` gives them, one for each record.
         lines: The rows, one for each record; empty for a deleted one.
         operations: Debezium's letters, one for each record.
         refused: Whether the next record has to be examined. If not, there was no room for it.

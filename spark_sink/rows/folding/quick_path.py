@@ -149,7 +149,7 @@ class QuickPath:
         """Take records up to the first that has to be examined."""
         decoder = self.plan.decoder
         decode = decoder.decode_wrapped if self.wrapped else decoder.decode
-        decode_image, key_of = decoder.decode_image, decoder.key_of
+        decode_image, key_of = decoder.decode_image, self.plan.key_of
         if decode is None or decode_image is None or key_of is None:
             return Tally(places.start)
         at = self.at

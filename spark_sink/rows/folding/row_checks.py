@@ -76,7 +76,7 @@ class RowChecks:
                 if image.keys() != self._plans.plan_of(other).image:
                     return differing(image, plan.image)
                 at.number = other
-            return self._keyless(record, at.number) if plan.decoder.key_of is None else None
+            return self._keyless(record, at.number) if plan.key_of is None else None
         if record.op == TRUNCATE:
             return None
         return Refusal(

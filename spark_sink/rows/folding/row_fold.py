@@ -256,7 +256,7 @@ class RowFold:
         number = self._at.number
         plan = self._plans.plan_of(number)
         assert record.image is not None
-        key_of = plan.decoder.key_of
+        key_of = plan.key_of
         if key_of is None:
             self._sum_up(offset, record, record.image)
             self.rows += 1

@@ -24,6 +24,7 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import Segment, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_decoder import RowDecoder
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS, RowFormat
+from shardmerge.spark_sink.rows.values.charset_repairs import has_spellings
 from shardmerge.spark_sink.rows.values.column_values import UnfitValue
 from shardmerge.spark_sink.rows.values.constant_values import (
     ConstantValue,
@@ -82,7 +83,8 @@ class SegmentPlan:
         names: The column names that every row image must have, in column order.
         image: The same, as a set.
         key: Those of the primary key, in its order.
-        decoder: Of the rows' records; its ``key_of`` is None without a primary key.
+        decoder: Of the rows' records.
+        key_of: Image → primary key, in one spelling for equal keys; None without one.
         key_names: The target's columns of the key.
         signature: Rows of segments with equal signatures have comparable keys.
         columns: The columns of the images that are written.
@@ -100,6 +102,7 @@ class SegmentPlan:
     image: frozenset[str]
     key: tuple[str, ...]
     decoder: RowDecoder
+    key_of: Callable[[Any], Any] | None
     key_names: tuple[str, ...]
     signature: tuple[object, ...]
     columns: tuple[WrittenColumn, ...]
@@ -208,6 +211,7 @@ def plan_segment(
     keys = [by_name[k.lower()] for k in segment.key if k.lower() in by_name]
     names = tuple(image for image, _ in shape)
     key_names = tuple(rows.image_names(c.column.name)[naming] for c in keys)
+    decoder = rows.decoder(shard, tuple(shape), key_names, epoch)
     return SegmentPlan(
         segment,
         shard,
@@ -215,7 +219,8 @@ def plan_segment(
         names,
         frozenset(names),
         key_names,
-        rows.decoder(shard, tuple(shape), key_names, epoch),
+        decoder,
+        _in_one_spelling(decoder.key_of, key_names, columns),
         tuple(bound.get(k.lower(), "") for k in segment.key),
         tuple((c.id, c.column.type.name, c.column.type.scale) for c in keys),
         tuple(columns),
@@ -232,6 +237,33 @@ def plan_segment(
         matches,
         refusal,
     )
+
+
+def _in_one_spelling(
+    key_of: Callable[[Any], Any] | None, names: Sequence[str], columns: Sequence[WrittenColumn]
+) -> Callable[[Any], Any] | None:
+    """Image → primary key, where Debezium may spell a text of the key in several ways."""
+    respelled = {c.image: c.reader for c in columns if c.image in names and has_spellings(c.type)}
+    if key_of is None or not respelled:
+        return key_of
+    readers = [respelled.get(name) for name in names]
+
+    def found(image: Any) -> Any:
+        key = key_of(image)
+        parts = (key,) if len(readers) == 1 else key
+        read = tuple(map(_as_read, readers, parts))
+        return read[0] if len(readers) == 1 else read
+
+    return found
+
+
+def _as_read(how: Reader | None, value: Any) -> Any:
+    if how is None:
+        return value
+    try:
+        return how.read([value])[0]
+    except UnfitValue:
+        return value  # conversion refuses the row, with the reason
 
 
 def _matcher(where: str, columns: Sequence[ShardColumn], rows: RowFormat) -> Condition:

@@ -16,6 +16,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from shardmerge.schemas.model.types import ColumnType
+
 _UNICODE = frozenset({"utf8mb4", "utf8mb3", "ucs2", "utf16", "utf16le", "utf32", "gb18030", ""})
 """Charsets in which U+FFFD is a character of its own."""
 NO_CHARACTER = "\ufffd"
@@ -55,6 +57,13 @@ def repair_table(charset: str) -> dict[int, int] | None:
     """The table for ``str.translate``; None for a charset that is not misread."""
     pair = MISREAD.get(charset)
     return None if pair is None else str.maketrans(*pair)
+
+
+def has_spellings(column_type: ColumnType) -> bool:
+    """Whether Debezium may spell one text of a type in two ways: in snapshots, in the binlog."""
+    if column_type.is_string:
+        return repair_table(column_type.charset) is not None
+    return element_reader(column_type.elements) is not None
 
 
 def may_lack_characters(charset: str) -> bool:

@@ -11,11 +11,7 @@ from msgspec.json import encode
 
 from shardmerge.connectors.debezium.envelope import EPOCH_FIELD
 from shardmerge.spark_sink.rows.folding.segment_plan import SegmentPlan, WrittenColumn
-from shardmerge.spark_sink.rows.values.charset_repairs import (
-    element_reader,
-    may_lack_characters,
-    repair_table,
-)
+from shardmerge.spark_sink.rows.values.charset_repairs import has_spellings, may_lack_characters
 from shardmerge.spark_sink.rows.values.forms import Form
 
 from .library import CColumn, CLayout, text
@@ -152,12 +148,10 @@ def kind_of(column: WrittenColumn, *, is_mariadb: bool) -> Kind | None:
     if form is Form.BYTES:
         return Kind.BYTES if own.is_binary else None
     if form in (Form.TEXT, Form.ENUM):
-        if not own.is_string:
-            if element_reader(own.elements) is not None:
-                return None
-            return Kind.ELEMENT if form is Form.ENUM else Kind.TEXT
-        if repair_table(own.charset) is not None:
+        if has_spellings(own):
             return None
+        if not own.is_string:
+            return Kind.ELEMENT if form is Form.ENUM else Kind.TEXT
         return Kind.CHARSET_TEXT if may_lack_characters(own.charset) else Kind.TEXT
     return _KINDS[form]
 

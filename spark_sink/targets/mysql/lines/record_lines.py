@@ -97,7 +97,7 @@ class CompiledRecordLines:
         return TakenRecords(
             self._keys(good, places.integers, texts) if good else (),
             lines.split(b"\n", good)[:good],
-            places.operations[:good],
+            places.operations.raw[:good],
             good < count or (count < len(values) and not made.is_full),
         )
 

@@ -386,3 +386,27 @@ def test_a_row_whose_key_is_an_array_holds_and_the_rows_before_it_are_written(
     assert "an array or an object" in f.end.hold.reason
     assert f.counts() == (len(before), 0)
     assert len(f.batches()) == len(f.first_offsets()) == len(before)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "read", "streamed", "text"),
+    [
+        (ColumnType("enum", elements=("f,g", "h")), "f,g", "f\\,g", "f,g"),
+        (ColumnType("varchar", 9, charset="koi8u"), "є", "\u2553", "є"),
+    ],
+)
+def test_a_key_is_one_however_debezium_spells_it(
+    many: bool, kind: ColumnType, read: str, streamed: str, text: str
+) -> None:
+    """A snapshot and the binlog spell some texts differently."""
+    key = {"id": 1} if many else {}
+    shape: Any = {"id": INT, "k": kind, "v": TEXT} if many else {"k": kind, "v": TEXT}
+    f = fold(segment(key="id k" if many else "k", **shape))
+    assert f.add(0, row("r", {**key, "k": read, "v": "old"}, at(1)))
+    assert f.add(1, row("u", {**key, "k": streamed, "v": "new"}, at(2)))
+    [block] = only(f.batches()).upserts
+    assert [(r["k"], r["v"]) for r in rows_of(block)] == [(text, "new")]
+    assert f.add(2, row("d", {**key, "k": streamed, "v": "new"}, at(3)))
+    batch = only(f.batches())
+    assert (batch.upserts, f.counts()) == ((), (0, 1))
