@@ -16,8 +16,11 @@ MACHINES = ("x86_64", "aarch64")
 
 
 def library_path(machine: str) -> Path:
-    """Where the library for a kind of processor is, if it was compiled."""
-    return PLACE / f"record_lines-{machine}.so"
+    """Where the library for a kind of processor is, if it was compiled.
+
+    By the number behind, nobody takes it for a module of Python.
+    """
+    return PLACE / f"librecord_lines-{machine}.so.1"
 
 
 def digest() -> str:

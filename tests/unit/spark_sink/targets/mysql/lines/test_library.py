@@ -39,7 +39,7 @@ def test_a_machine_without_compiled_code_goes_without(
     with caplog.at_level("INFO"):
         assert loading.library() is None
     assert "compiled_code_missing" in caplog.text
-    assert "record_lines-riscv64.so" in caplog.text
+    assert "librecord_lines-riscv64.so.1" in caplog.text
 
 
 @pytest.mark.usefixtures("anew")
@@ -56,8 +56,8 @@ def test_code_that_was_compiled_from_other_sources_is_not_used(
 def test_a_file_that_is_no_library_is_not_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / f"record_lines-{platform.machine()}.so").write_text("no library")
     monkeypatch.setattr(sources, "PLACE", tmp_path)
+    sources.library_path(platform.machine()).write_text("no library")
     assert loading.library() is None
 
 
