@@ -124,7 +124,9 @@ class LoadLine:
         table = apply_create(statement, context)
         key = () if table.primary_key is None else tuple(table.primary_key.columns)
         columns = tuple(ShardColumn(f"{c.name}#1", c) for c in table.columns)
-        bindings = {c.id: Binding(c.id, c.column.name) for c in columns}
+        bindings = {
+            c.id: Binding(c.id, c.column.name, writable=c.column.generated is None) for c in columns
+        }
         stream = ShardStream(S1, TARGET, (Segment(BEGINNING, columns, key),), None)
         load = self.load
         return ChunkOrder(

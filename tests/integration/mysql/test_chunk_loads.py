@@ -233,6 +233,48 @@ def test_rows_are_written_as_they_are_sent_with_every_value(
     line.close()
 
 
+NEVER_NULL = "id INT PRIMARY KEY, p POINT NOT NULL, c GEOMETRYCOLLECTION NOT NULL"
+OF_NUMBER = "id INT PRIMARY KEY, v VARCHAR(9), g POINT AS (POINT(id, 1)) STORED NOT NULL"
+
+
+@pytest.mark.parametrize(
+    ("definition", "kind"),
+    [
+        (NEVER_NULL, LoadKind.CHUNKS),
+        (NEVER_NULL, LoadKind.SNAPSHOT),
+        (OF_NUMBER, LoadKind.CHUNKS),
+        (OF_NUMBER, LoadKind.SNAPSHOT),
+    ],
+)
+def test_shapes_that_are_never_null_come_into_a_target(
+    servers: Servers, definition: str, kind: LoadKind
+) -> None:
+    if servers.is_mariadb:
+        definition = definition.replace(" STORED NOT NULL", " STORED")
+    values = "POINT({0}, 1), GEOMETRYCOLLECTION(POINT({0}, 2))"
+    if definition != NEVER_NULL:
+        values = "'{0}', DEFAULT"
+    count = LINES_FROM_ROWS + 100
+    rows = ", ".join(f"({n}, {values.format(n)})" for n in range(1, count + 1))
+    line = LoadLine(
+        pipeline(servers.source, servers.source, maria=FLAVOURS[servers.flavour]),
+        MySqlAddress("127.0.0.1", servers.source, USER, PASSWORD),
+        definition,
+        kind,
+        (f"INSERT INTO app.t_1 VALUES {rows}",),
+    )
+    line.read_from(snapshot="spark")
+
+    result = line.run_next(0)
+
+    assert isinstance(result, ChunkResult) and result.end is ChunkEnd.DONE, result
+    if kind is LoadKind.SNAPSHOT:
+        assert line.copy() is None
+    of_shard, merged = line.rows()
+    assert (merged.total(), merged) == (count, of_shard)
+    line.close()
+
+
 def failure(line: LoadLine) -> str:
     failed = line.run_next(0)
     assert isinstance(failed, ChunkFailure) and not failed.final, failed

@@ -76,7 +76,7 @@ def test_primary_keys_of_every_type_are_exact(line: Line, family: str) -> None:
     assert ways.played_as_keys(line, family) == []
 
 
-@pytest.mark.parametrize("family", [f for f in FAMILIES if f != "shapes"])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_rows_are_as_exact_when_compiled_code_makes_their_lines(
     line: Line, family: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.schemas.model.names import TargetTable, quote_identifier
+from shardmerge.schemas.model.types import SPATIAL_NAMES
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.line_maker import LineMaker
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
@@ -31,17 +32,39 @@ class TableShape:
     Attributes:
         primary_key: Columns of the table's primary key, in order; empty without one.
         other_unique: Whether the table has another unique key.
+        takes_loads: See ``can_be_loaded``.
     """
 
     columns: tuple[str, ...]
     primary_key: tuple[str, ...]
     other_unique: bool
+    takes_loads: bool = True
+
+
+def can_be_loaded(columns: Iterable[tuple[str, bool]], *, is_mariadb: bool) -> bool:
+    """Whether the server takes LOAD DATA of a table: MySQL may refuse a spatial NOT NULL column.
+
+    MySQL 8.0.15 refuses every row ("doesn't have a default value"), although the statement gives
+    the column a value. Both 8.0.15 and 9.7 do so if the column is generated. MySQL 5.7.22 and
+    MariaDB 10.11 take the rows (all measured). MySQL's versions are not told apart here.
+
+    Args:
+        columns: Type's name and whether the column is nullable, for each of the table.
+        is_mariadb: Whether the server is MariaDB.
+    """
+    if is_mariadb:
+        return True
+    return not any(name in _SPATIAL and not nullable for name, nullable in columns)
+
+
+_SPATIAL = frozenset({*SPATIAL_NAMES, "geomcollection"})
+"""``geomcollection`` is what MySQL 8 calls a GEOMETRYCOLLECTION."""
 
 
 def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
     """Read the table's columns and keys; a table that does not exist has no columns."""
     columns = session.query(
-        "SELECT COLUMN_NAME FROM information_schema.COLUMNS"
+        "SELECT COLUMN_NAME, DATA_TYPE, IS_NULLABLE FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
         (table.database, table.table),
     )
@@ -52,9 +75,13 @@ def read_shape(session: MySqlSession, table: TargetTable) -> TableShape:
         (table.database, table.table),
     )
     return TableShape(
-        tuple(name for (name,) in columns),
+        tuple(name for name, _, _ in columns),
         tuple(column for index, column in keys if index == "PRIMARY"),
         any(index != "PRIMARY" for index, _ in keys),
+        can_be_loaded(
+            ((kind.lower(), nullable == "YES") for _, kind, nullable in columns),
+            is_mariadb=session.is_mariadb,
+        ),
     )
 
 
@@ -124,7 +151,7 @@ def writes_of(
         for block in batch.upserts:
             yield from _deletes(session, table, batch.key, block)
     for block in batch.upserts:
-        yield from _puts(session, table, block, replace=replace)
+        yield from _puts(session, table, block, replace=replace, takes_loads=shape.takes_loads)
 
 
 def _executed(session: MySqlSession, table: TargetTable, write: Write) -> int:
@@ -135,8 +162,16 @@ def _executed(session: MySqlSession, table: TargetTable, write: Write) -> int:
     return session.load(*load_data(table, write.loaded, replace=replace, is_mariadb=is_mariadb))
 
 
-def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch) -> None:
+def write_keyless(
+    session: MySqlSession, table: TargetTable, batch: KeylessBatch, *, takes_loads: bool = True
+) -> None:
     """Write whole rows inside the caller's transaction; each removal searches for its row.
+
+    Args:
+        session: Writes.
+        table: Gets the rows.
+        batch: The rows.
+        takes_loads: Of the table's shape.
 
     Raises:
         TargetError: A row to remove is not in the target, or the target refuses one.
@@ -159,20 +194,42 @@ def write_keyless(session: MySqlSession, table: TargetTable, batch: KeylessBatch
                     code="SM-3108",
                 )
     if batch.added is not None:
-        for write in _puts(session, table, batch.added, replace=False):
+        for write in _puts(session, table, batch.added, replace=False, takes_loads=takes_loads):
             _executed(session, table, write)
 
 
 def _puts(
-    session: MySqlSession, table: TargetTable, block: Block, *, replace: bool
+    session: MySqlSession, table: TargetTable, block: Block, *, replace: bool, takes_loads: bool
 ) -> Iterator[Write]:
     """Put the rows of a block."""
-    if block.lines or (
-        session.can_load
-        and (block.rows >= LOAD_FROM_ROWS or _longest(block) > _packet_characters(session))
-    ):
-        yield Write("", block, block.rows, replace)
+    load = Write("", block, block.rows, replace)
+    may_load = takes_loads and session.can_load
+    if block.lines or (may_load and (block.rows >= LOAD_FROM_ROWS or _is_long(session, block))):
+        yield load
         return
+    inserts: Iterable[Write] = _inserts(session, table, block, replace=replace)
+    if not takes_loads and session.can_load and _is_long(session, block):
+        # No statement brings a row larger than a packet. A load may, see ``can_be_loaded``.
+        inserts = list(inserts)
+        if any(_sent_bytes(write.sql) > session.max_packet for write in inserts):
+            inserts = (load,)
+    yield from inserts
+
+
+def _is_long(session: MySqlSession, block: Block) -> bool:
+    """Whether a row may be too long for a statement."""
+    return _longest(block) > _packet_characters(session)
+
+
+def _sent_bytes(sql: str) -> int:
+    """The size of a statement's packet, which begins with the number of the command."""
+    return 1 + len(sql.encode(errors="surrogatepass"))
+
+
+def _inserts(
+    session: MySqlSession, table: TargetTable, block: Block, *, replace: bool
+) -> Iterator[Write]:
+    """The statements that put the rows of a block."""
     is_mariadb = session.is_mariadb
     columns = [
         literals(form, values, is_mariadb=is_mariadb)

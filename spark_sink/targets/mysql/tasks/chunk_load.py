@@ -37,7 +37,9 @@ class Lines:
 class ChunkTarget(Protocol):
     """The target's transaction of a chunk."""
 
-    maker: LineMaker | None
+    def maker_for(self, task: ChunkTask) -> LineMaker | None:
+        """What makes lines of a chunk's many rows; None if the target does not load them."""
+        ...
 
     def pack(self, task: ChunkTask) -> Pack[Lines] | None:
         """What makes lines of a chunk's rows as they were sent; None if the target cannot."""
@@ -67,7 +69,7 @@ def load_chunk(task: ChunkTask, source: ChunkSource, target: ChunkTarget) -> Chu
     result, rows = read_chunk(task, source, target.pack(task))
     if result.end is not ChunkEnd.DONE:
         return result
-    batch = rows if isinstance(rows, Lines) else task.rows.batch(rows, target.maker)
+    batch = rows if isinstance(rows, Lines) else task.rows.batch(rows, target.maker_for(task))
     if not target.write(task, result, batch):
         return ChunkResult(result.shard, result.number, ChunkEnd.REFUSED)
     return result

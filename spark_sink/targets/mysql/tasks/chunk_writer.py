@@ -9,6 +9,7 @@ from functools import partial
 from shardmerge.schemas.model.errors import TargetError
 from shardmerge.spark_sink.planning.chunk_orders import ChunkResult
 from shardmerge.spark_sink.process.failpoints import reach
+from shardmerge.spark_sink.rows.folding.line_maker import LineMaker
 from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.sources.chunk_task import ChunkTask, Pack
@@ -29,7 +30,11 @@ _ATTEMPTS = 5
 
 
 class ChunkWriter:
-    """See ``ChunkTarget``; on a connection that its process keeps."""
+    """See ``ChunkTarget``; on a connection that its process keeps.
+
+    Attributes:
+        maker: Of lines that this server loads; None if it loads none.
+    """
 
     def __init__(self, connection: TaskConnection) -> None:
         self._connection = connection
@@ -38,20 +43,27 @@ class ChunkWriter:
         config = connection.config
         self._store = LoadStore(session, config.control_database, config.pipeline)
 
+    def maker_for(self, task: ChunkTask) -> LineMaker | None:
+        """See ``ChunkTarget``."""
+        takes_loads = self._connection.shape(task.load.target).takes_loads
+        return self.maker if takes_loads else None
+
     def pack(self, task: ChunkTask) -> Pack[Lines] | None:
         """See ``ChunkTarget``."""
         rows = task.rows
         if self.maker is None or rows.where or not all(c.target for c in rows.columns):
             return None
-        if not self._replaces(task):
+        if not self._may_replace(task):
             return None
         columns = zip(task.columns, rows.columns, strict=True)
         if not all(can_be_packed(column, own.reader.form) for column, own in columns):
             return None
         return partial(self._lines, task)
 
-    def _replaces(self, task: ChunkTask) -> bool:
-        return replaces(self._connection.shape(task.load.target), task.rows.key)
+    def _may_replace(self, task: ChunkTask) -> bool:
+        """Whether a load may replace the target's rows."""
+        shape = self._connection.shape(task.load.target)
+        return shape.takes_loads and replaces(shape, task.rows.key)
 
     def _lines(self, task: ChunkTask, packed: PackedRows) -> Lines | None:
         packed.check()
@@ -90,8 +102,8 @@ class ChunkWriter:
             reach("chunk-written")
 
         def may_replace() -> bool:
-            """The target's keys may have changed since the lines were made."""
-            return not isinstance(batch, Lines) or self._replaces(task)
+            """The target's shape may have changed since the lines were made."""
+            return not isinstance(batch, Lines) or self._may_replace(task)
 
         done = self.commit(task, result, put, may_replace)
         if done:

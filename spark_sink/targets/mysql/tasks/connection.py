@@ -13,7 +13,7 @@ from shardmerge.schemas.model.names import TargetTable
 from shardmerge.schemas.pipeline.settings import Kafka
 from shardmerge.spark_sink.kafka.range_reader import SMALL_FETCH_WAIT_MS, RowReader
 from shardmerge.spark_sink.kafka.row_avro import row_format
-from shardmerge.spark_sink.planning.ranges import RangeTask
+from shardmerge.spark_sink.planning.ranges import RangeTask, ShardStream
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
@@ -23,7 +23,14 @@ from shardmerge.spark_sink.targets.mysql.control import ControlStore
 from shardmerge.spark_sink.targets.mysql.lines.encoders import limits_of
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
 
-from .bulk import TableShape, line_maker, read_shape, write_batch, write_keyless
+from .bulk import (
+    TableShape,
+    can_be_loaded,
+    line_maker,
+    read_shape,
+    write_batch,
+    write_keyless,
+)
 
 ROUND_RECORDS = 200_000
 """Most records of one round: bounds the memory of a worker, however large the backlog is."""
@@ -152,7 +159,7 @@ class TaskConnection:
             refusals,
             self.rows,
             line_maker(self.session, is_compiled=self.config.compiled_code)
-            if loads and self.session.can_load
+            if loads and self.session.can_load and _takes_loads(self.session, task.stream)
             else None,
             limits_of=limits_of,
             partition=task.partition,
@@ -180,7 +187,7 @@ class TaskConnection:
         shape, grown = self.shape(target), list[int | None]()
         for batch in batches:
             if isinstance(batch, KeylessBatch):
-                write_keyless(self.session, target, batch)
+                write_keyless(self.session, target, batch, takes_loads=shape.takes_loads)
                 grown.append(None)
             else:
                 found = write_batch(self.session, target, shape, batch)
@@ -194,6 +201,17 @@ class TaskConnection:
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()
+
+
+def _takes_loads(session: MySqlSession, stream: ShardStream) -> bool:
+    """Whether the server takes loads of a stream's rows, as far as the stream tells that.
+
+    The server is not asked, for the sake of latency. A target's column is NOT NULL only if it is on
+    every shard.
+    """
+    found = (column.column for segment in stream.segments for column in segment.columns)
+    columns = ((column.type.name, column.nullable) for column in found)
+    return can_be_loaded(columns, is_mariadb=session.is_mariadb)
 
 
 class _Kept:

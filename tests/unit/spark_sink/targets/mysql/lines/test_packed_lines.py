@@ -169,6 +169,13 @@ def test_what_needs_single_values_is_not_packed() -> None:
     assert writer(replace(SHAPE, other_unique=True)).pack(TASK) is None
 
 
+def test_no_lines_are_made_for_a_table_that_is_not_loaded() -> None:
+    assert writer().maker_for(TASK) is not None
+    not_loaded = writer(replace(SHAPE, takes_loads=False))
+    assert not_loaded.maker_for(TASK) is None
+    assert not_loaded.pack(TASK) is None, "a generated column of the target may be spatial"
+
+
 def test_lines_are_not_written_after_the_targets_keys_have_changed() -> None:
     connection = MagicMock()
     connection.shape.return_value, connection.session.execute.return_value = SHAPE, 1

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from shardmerge.schemas.model.names import TargetTable
 from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
-from shardmerge.spark_sink.rows.folding.row_batches import Batch
+from shardmerge.spark_sink.rows.folding.row_batches import LINES_FROM_ROWS, Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import Block
 from shardmerge.spark_sink.rows.values.column_values import ColumnValues
 from shardmerge.spark_sink.rows.values.forms import Form
 from shardmerge.spark_sink.targets.mysql.session import MySqlAddress, MySqlSession
-from shardmerge.spark_sink.targets.mysql.tasks.bulk import TableShape, write_batch, write_keyless
+from shardmerge.spark_sink.targets.mysql.tasks.bulk import (
+    TableShape,
+    read_shape,
+    write_batch,
+    write_keyless,
+)
 
 TABLE = TargetTable("d", "t")
 SHAPE = TableShape(("id", "v"), ("id",), other_unique=False)
+NOT_LOADED = replace(SHAPE, takes_loads=False)
 PACKET = 1 << 16
 
 
@@ -49,10 +58,13 @@ class Recording(MySqlSession):
         return 1
 
 
-def write(session: Recording, form: Form, *values: object) -> None:
+def write(session: Recording, form: Form, *values: object, shape: TableShape = SHAPE) -> None:
+    write_batch(session, TABLE, shape, Batch(("id",), None, (block_of(form, *values),)))
+
+
+def block_of(form: Form, *values: object) -> Block:
     cells: tuple[ColumnValues, ...] = ([*range(len(values))], [*values])
-    block = Block(("id", "v"), (Form.INTEGER, form), cells, (False, False), len(values))
-    write_batch(session, TABLE, SHAPE, Batch(("id",), None, (block,)))
+    return Block(("id", "v"), (Form.INTEGER, form), cells, (False, False), len(values))
 
 
 def remove(session: Recording, value: str | None) -> str:
@@ -103,6 +115,69 @@ def test_a_large_row_has_a_statement_of_its_own_where_nothing_can_be_loaded() ->
 
     assert session.loaded == []
     assert [len(sql) > PACKET for sql in session.sent] == [False, True, False]
+
+
+def test_many_rows_of_a_table_that_is_not_loaded_are_written_by_statements() -> None:
+    shapes = [b"\x01" * 25] * LINES_FROM_ROWS
+    added = KeylessBatch(None, (), (), block_of(Form.BYTES, *shapes))
+    keyed, keyless, loaded = Recording(), Recording(), Recording()
+
+    write(keyed, Form.BYTES, *shapes, shape=NOT_LOADED)
+    write_keyless(keyless, TABLE, added, takes_loads=False)
+    write_keyless(loaded, TABLE, added)
+
+    assert [*keyed.loaded, *keyless.loaded, *loaded.sent] == []
+    assert {sql.split(" (")[0] for sql in keyed.sent} == {"REPLACE INTO `d`.`t`"}
+    assert {sql.split(" (")[0] for sql in keyless.sent} == {"INSERT INTO `d`.`t`"}
+    assert [sum(sql.count("(") - 1 for sql in one.sent) for one in (keyed, keyless)] == [300, 300]
+    assert len(loaded.loaded) == 1
+
+
+def test_a_table_that_is_not_loaded_gets_its_long_rows_by_statements_that_the_server_takes() -> (
+    None
+):
+    # It is longer than every text that surely fits, and fits.
+    value = b"\xab" * (PACKET // 2 - 100)
+    session = Recording()
+
+    write(session, Form.BYTES, b"\xaa", value, b"\xbb", shape=NOT_LOADED)
+
+    assert session.loaded == [] and len(session.sent) == 3
+    assert PACKET - 200 < max(len(sql.encode()) for sql in session.sent) < PACKET
+
+
+@pytest.mark.parametrize("can_load", [True, False])
+def test_a_row_that_no_statement_brings_is_loaded_nevertheless(can_load: bool) -> None:
+    session, value = Recording(can_load=can_load), b"\xab" * (PACKET // 2)
+
+    write(session, Form.BYTES, value, shape=NOT_LOADED)
+
+    assert session.loaded == ([f"0\t{value.hex()}\n".encode()] if can_load else [])
+    assert len(session.sent) == (not can_load)
+
+
+@pytest.mark.parametrize("is_mariadb", [True, False])
+@pytest.mark.parametrize(
+    ("column", "takes_loads"),
+    [
+        (("v", "point", "NO"), False),
+        (("v", "geomcollection", "NO"), False),
+        (("v", "geometry", "YES"), True),
+        (("v", "longblob", "NO"), True),
+    ],
+)
+def test_what_is_loaded_is_read_from_the_tables_columns(
+    column: tuple[str, ...], takes_loads: bool, is_mariadb: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def query(self: Any, sql: str, arguments: object = ()) -> list[tuple[Any, ...]]:
+        of_keys = "STATISTICS" in sql
+        return [("PRIMARY", "id")] if of_keys else [("id", "int", "NO"), column]
+
+    monkeypatch.setattr(Recording, "query", query)
+
+    shape = read_shape(Recording(is_mariadb=is_mariadb), TABLE)
+
+    assert shape == replace(SHAPE, takes_loads=takes_loads or is_mariadb)
 
 
 def test_keys_to_delete_share_statements_that_the_server_takes() -> None:

@@ -92,6 +92,10 @@ class Target:
     results: list[ChunkResult] = field(default_factory=list)
     packs: Pack[Lines] | None = None
 
+    def maker_for(self, task: ChunkTask) -> LineMaker | None:
+        assert task is TASK
+        return self.maker
+
     def pack(self, task: ChunkTask) -> Pack[Lines] | None:
         assert task is TASK
         return self.packs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,10 +14,13 @@ from shardmerge.schemas.records.decisions import Binding
 from shardmerge.spark_sink.planning.ranges import RangeTask, ShardStream
 from shardmerge.spark_sink.rows.decoding.row_format import JSON_ROWS
 from shardmerge.spark_sink.rows.folding import row_batches, row_fold
+from shardmerge.spark_sink.rows.folding.keyless import KeylessBatch
 from shardmerge.spark_sink.rows.folding.row_batches import Batch
 from shardmerge.spark_sink.rows.folding.row_blocks import RefusedRow
 from shardmerge.spark_sink.rows.folding.row_fold import RowFold
+from shardmerge.spark_sink.targets.mysql.tasks import connection as connection_module
 from shardmerge.spark_sink.targets.mysql.tasks import undo_ranges
+from shardmerge.spark_sink.targets.mysql.tasks.bulk import TableShape
 from shardmerge.spark_sink.targets.mysql.tasks.connection import TaskConnection
 from tests.unit.spark_sink.row_events import INT, SHARD, at, row, segment
 
@@ -62,6 +66,58 @@ def test_lines_are_what_the_server_reads() -> None:
         [line] = [found.decode() for found in lines(fold)]
         assert line.startswith("1\t") and float(line[2:]) == float(NUMBER)
         assert (line == f"1\t{NUMBER}") is is_mariadb
+
+
+POINT, SHAPE = ColumnType("point"), "AAAAAAEBAAAAAAAAAAAAAAAAAAAAAAAAAA=="
+
+
+def with_shapes(*nullable: bool) -> RangeTask:
+    """A segment for each: whether its spatial column is nullable."""
+    made = task(p=POINT)
+    (one,) = made.stream.segments
+    segments = []
+    for number, may_be_null in enumerate(nullable):
+        *others, last = one.columns
+        last = replace(last, column=replace(last.column, nullable=may_be_null))
+        segments.append(replace(one, start=at(number), columns=(*others, last)))
+    return replace(made, stream=replace(made.stream, segments=tuple(segments)))
+
+
+@pytest.mark.usefixtures("early")
+@pytest.mark.parametrize(
+    ("nullable", "is_mariadb", "loads"),
+    [
+        ([False], False, False),
+        ([False], True, True),
+        ([True], False, True),
+        ([True, False], False, False),
+        ([False, True], False, False),
+    ],
+)
+def test_no_lines_are_made_for_a_spatial_column_that_mysql_does_not_load(
+    nullable: list[bool], is_mariadb: bool, loads: bool
+) -> None:
+    fold = connection(is_mariadb=is_mariadb).new_fold(with_shapes(*nullable))
+    for number in range(1, 4):
+        image = {"id": number, "p": {"wkb": SHAPE, "srid": None}}
+        assert fold.add(number, row("c", image, at(100 + number)))
+    assert (lines(fold) != []) is loads
+    assert fold.counts() == (3, 0)
+
+
+def test_whole_rows_are_written_as_the_tables_shape_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[bool] = []
+    monkeypatch.setattr(
+        connection_module,
+        "write_keyless",
+        lambda *_, takes_loads: found.append(takes_loads),
+    )
+    target, batch = TargetTable("m", "t"), KeylessBatch(None, (), (), None)
+    for takes_loads in (True, False):
+        shape = TableShape(("p",), (), other_unique=False, takes_loads=takes_loads)
+        fake = SimpleNamespace(session=None, shape=lambda _, shape=shape: shape)
+        assert TaskConnection.write(cast(Any, fake), target, [batch]) == [None]
+    assert found == [True, False]
 
 
 def test_rows_that_are_taken_back_are_folded_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
