@@ -83,6 +83,7 @@ def test_rows_are_as_exact_when_compiled_code_makes_their_lines(
     monkeypatch.setattr(row_batches, "LINES_FROM_ROWS", 1)
     monkeypatch.setattr(row_batches, "SETTLED_ROWS", 1)
     monkeypatch.setattr(row_fold, "SETTLED_ROWS", 1)
+    monkeypatch.setattr(row_fold, "_AFTER_REFUSAL", 1)
     taken, take = [0, 0], CompiledRecordLines.take
 
     def counting(self: Any, values: Any, *args: Any, **options: Any) -> TakenRecords:
