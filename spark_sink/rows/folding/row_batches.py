@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import itemgetter
@@ -98,21 +98,15 @@ class Changes(dict[Any, Change]):
             deletes: For each row that was deleted its index among the rows, and its change.
         """
         others = [found for n, found in self.lines.items() if n != number]
-        elsewhere: list[dict[Any, Any]] = [self.deletes, *others]
         own = self.lines.setdefault(number, {})
         first = 0
         for index, change in (*deletes, (len(keys), None)):
             written = keys[first:index]
             own.update(zip(written, lines[first:index], strict=True))
-            for known in elsewhere:
-                if not known.keys().isdisjoint(written):
-                    for key in written:
-                        known.pop(key, None)
+            _forget(written, self.deletes, *others)
             if change is not None:
-                key = keys[index]
-                for known in (own, *others):
-                    known.pop(key, None)
-                self.deletes[key] = change
+                _forget((keys[index],), own, *others)
+                self.deletes[keys[index]] = change
             first = index + 1
 
     def settle(self, plan_of: PlanOf, maker: LineMaker) -> None:
@@ -124,7 +118,7 @@ class Changes(dict[Any, Change]):
         deletes = {key: change for key, change in self.items() if change[3]}
         for key in deletes:
             del self[key]
-        _forget(deletes, *self.lines.values())
+        _forget(deletes.keys(), *self.lines.values())
         self.deletes.update(deletes)
         numbers = set(map(_number, self.values()))
         upserts: dict[int, dict[Any, Change]] = {
@@ -133,7 +127,7 @@ class Changes(dict[Any, Change]):
         }
         made = {n: _lines([*rows.values()], plan_of(n), maker) for n, rows in upserts.items()}
         for number, rows in upserts.items():
-            _forget(rows, self.deletes, *(v for n, v in self.lines.items() if n != number))
+            _forget(rows.keys(), self.deletes, *(v for n, v in self.lines.items() if n != number))
             self.lines.setdefault(number, {}).update(zip(rows, made[number], strict=True))
         self.clear()
 
@@ -142,9 +136,9 @@ PlanOf: TypeAlias = Callable[[int], SegmentPlan]
 """The plan of a segment's number."""
 
 
-def _forget(keys: Mapping[Any, object], *among: dict[Any, Any]) -> None:
+def _forget(keys: Iterable[Any], *among: dict[Any, Any]) -> None:
     for known in among:
-        for key in known.keys() & keys.keys():
+        for key in known.keys() & keys:
             del known[key]
 
 
